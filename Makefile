@@ -1,0 +1,49 @@
+# Two commands matter: `make demo` (the whole workflow on built-in data) and `make test`.
+# Needed on the machine: Python >= 3.11, git, make. Another interpreter: `make demo PYTHON=/path/to/python3`.
+
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+# The rules of the workflow call plain `python`: it must be the one of the environment.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: demo test lint format requirements help
+
+help:
+	@echo "make demo          run the whole workflow offline on built-in data, up to results/demo/report/index.html"
+	@echo "make test          run the tests"
+	@echo "make lint          check style of Python, notebooks and workflow"
+	@echo "make format        rewrite Python, notebooks and workflow in the project's format"
+	@echo "make requirements  compile requirements.txt anew from pyproject.toml (needs uv)"
+
+demo: $(INSTALLED)
+	$(BIN)/snakemake --cores all --config scale=demo
+	@echo "Done. Open results/demo/report/index.html"
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakemake --lint
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/snakefmt Snakefile workflow/rules
+
+requirements:
+	uv pip compile pyproject.toml --extra test --generate-hashes --universal --no-emit-index-url \
+		--python-version 3.11 --custom-compile-command "make requirements" --quiet -o requirements.txt
+
+# The stamp is written last, so an interrupted installation is taken up again by the next `make`.
+$(INSTALLED): requirements.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer was not found; name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,1 @@
+"""A replication of three papers on clustered federated learning, claim by claim."""
