@@ -1,0 +1,54 @@
+"""A ledger's settings become arguments of a call, or one sentence says what is wrong with them."""
+
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any, TypeVar
+
+from pydantic import ConfigDict, ValidationError, validate_call
+
+from clustered_fl.errors import InputError
+
+Made = TypeVar("Made")
+
+STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+"""For dataclasses of settings: an unknown setting is an error, not ignored."""
+
+
+def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **given: Any) -> Made:
+    """Call `target` with a user's `options`, checked against its annotations.
+
+    Args:
+        target: a function, or a pydantic dataclass.
+        what: how a user knows it, the start of the sentence.
+        options: from the ledger.
+        given: arguments that are ours to give and not the user's to set.
+    Raises:
+        InputError: if an option is unknown, missing or not allowed.
+    """
+    for name in options.keys() & given.keys():
+        raise InputError(_unknown(target, what, name, given))
+    is_dataclass = hasattr(target, "__pydantic_fields__")
+    checked = target if is_dataclass else validate_call(target, config=STRICT)
+    try:
+        return checked(**given, **options)
+    except ValidationError as error:
+        raise InputError(_sentence(error, target, what, given)) from error
+
+
+def _sentence(error: ValidationError, target: Callable, what: str, given: Mapping[str, Any]) -> str:
+    """The first problem in words: what was wrong, where, what is allowed."""
+    problem = error.errors()[0]
+    kind, names = problem["type"], [str(name) for name in problem["loc"]]
+    if kind == "unexpected_keyword_argument":
+        return _unknown(target, what, names[0], given)
+    if kind.startswith("missing"):
+        return f"{what} needs the setting {names[0]!r}, which is missing"
+    if isinstance(problem.get("ctx", {}).get("error"), InputError):
+        return str(problem["ctx"]["error"])
+    reason = problem["msg"][0].lower() + problem["msg"][1:]
+    return f"{what}: {'.'.join(names)} = {problem['input']!r} is not allowed: {reason}"
+
+
+def _unknown(target: Callable, what: str, name: str, given: Mapping[str, Any]) -> str:
+    allowed = [option for option in signature(target).parameters if option not in given]
+    return f"{what} has no setting {name!r}; allowed are {', '.join(allowed) or 'none'}"
