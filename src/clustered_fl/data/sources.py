@@ -1,0 +1,130 @@
+"""Where a dataset comes from: built-in stand-in, mirror folder or download.
+
+Each source yields the same canonical `Dataset`; what was found there is checked before anything is
+trained on it.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from clustered_fl.data import builtin, dataset, text
+from clustered_fl.data.dataset import Dataset, Split
+from clustered_fl.data.download import download
+from clustered_fl.data.parquet import content_digest, read_split
+from clustered_fl.data.registry import Entry, find, read_registry
+from clustered_fl.errors import InputError
+
+SOURCES = ("builtin", "mirror", "download")
+
+
+def prepare(
+    name: str,
+    source: str,
+    mirror: Path,
+    cache: Path,
+    require_complete: bool = False,
+    registry: Path = Path("config/datasets.yaml"),
+) -> Dataset:
+    """The dataset `name` in canonical form.
+
+    Args:
+        name: key in the registry.
+        source: one of `SOURCES`.
+        mirror: folder with `<namespace>/<name>/{train,test}-*.parquet` (source "mirror").
+        cache: folder that keeps what was downloaded, laid out like a mirror (source "download").
+        require_complete: refuse partial data, as the scale `paper` does.
+        registry: the table of datasets.
+
+    Raises:
+        InputError: if there is no such dataset or source, or its data cannot be used.
+    """
+    entry = find(read_registry(registry), name)
+    if source == "builtin":
+        return _stand_in(entry, require_complete)
+    if source == "mirror":
+        return read_mirror(mirror, entry, require_complete)
+    if source == "download":
+        download(entry, cache / entry.hub)
+        return read_mirror(cache, entry, require_complete, source)
+    raise InputError(f"there is no data source {source!r}; choose from {', '.join(SOURCES)}")
+
+
+def _stand_in(entry: Entry, require_complete: bool) -> Dataset:
+    if require_complete:
+        raise InputError(
+            f"the complete {entry.name} is required, but the source `builtin` has a stand-in only: "
+            f"use the data source `mirror` or `download`"
+        )
+    splits, note = builtin.stand_in(entry)
+    return _canonical(splits, entry, "builtin", note)
+
+
+def read_mirror(
+    mirror: Path, entry: Entry, require_complete: bool = False, source: str = "mirror"
+) -> Dataset:
+    """Read `<mirror>/<entry.hub>`, check it against the entry and return it in canonical form.
+
+    Rows keep the order of the files (some mirrors are sorted by class: partitions must shuffle).
+
+    Raises:
+        InputError: if the folder is missing, incomplete although it must not be, or altered.
+    """
+    folder = mirror / entry.hub
+    if not folder.is_dir():
+        raise InputError(f"{folder} does not exist: {_remedy(entry, folder)}")
+    splits = {split: read_split(folder, split, entry) for split in ("train", "test")}
+    missing = _missing(splits, entry)
+    if missing and (require_complete or entry.content):
+        raise InputError(f"{folder} holds only {missing}: {_remedy(entry, folder)}")
+    _check_content(splits, entry, folder)
+    return _canonical(splits, entry, source, missing)
+
+
+def _remedy(entry: Entry, folder: Path) -> str:
+    if entry.host != "hub":
+        return "use the data source `download`, or complete the mirror"
+    revision = f" --revision {entry.revision}" if entry.revision else ""
+    command = f"hf download {entry.hub} --repo-type dataset{revision} --local-dir {folder}"
+    # Files of the hub lie one folder deeper: beside them the old ones would still be read.
+    first = "delete the folder and " if folder.exists() else ""
+    return f"use the data source `download`, or {first}run `{command}`"
+
+
+def _missing(splits: dict[str, Split], entry: Entry) -> str:
+    """What a partial copy has of the official rows and classes, "" if it has everything."""
+    train, test = (len(splits[split].labels) for split in ("train", "test"))
+    counts = [
+        (train, entry.rows.train, "training rows"),
+        (test, entry.rows.test, "test rows"),
+        (len(splits["train"].classes), len(entry.classes), "classes"),
+    ]
+    if not entry.rows.test:
+        # One official split: a copy with its own test rows is complete when the sum is.
+        counts[:2] = [(train + test, entry.rows.train, "rows")]
+    return ", ".join(f"{n:,} of {all_:,} {what}" for n, all_, what in counts if n != all_)
+
+
+def _check_content(splits: dict[str, Split], entry: Entry, folder: Path) -> None:
+    expected = entry.content.model_dump() if entry.content else {}
+    for split, digest in expected.items():
+        found = content_digest(splits[split])
+        if found != digest:
+            raise InputError(
+                f"the {split} rows in {folder} are not those of {entry.name} (SHA-256 "
+                f"{found[:16]}..., expected {digest[:16]}...): delete them, fetch {entry.hub} again"
+            )
+
+
+def _canonical(splits: dict[str, Split], entry: Entry, source: str, note: str) -> Dataset:
+    """Pool both splits; a note means that this is not the complete data."""
+    train, test = splits["train"], splits["test"]
+    known: tuple[str, ...] = ()
+    if entry.is_text:
+        known = text.vocabulary(train.rows)
+        x = text.encode([*train.rows, *test.rows], known, entry.shape[0])
+    else:
+        x = np.concatenate([train.rows, test.rows])
+    y = np.concatenate([train.labels, test.labels])
+    train_rows, complete = len(train.labels), not note
+    return dataset.build(entry.name, source, x, y, train_rows, train.classes, complete, note, known)

@@ -1,0 +1,48 @@
+"""Articles as token ids, for next-word prediction (CFL, Fig. 10).
+
+The paper names neither vocabulary nor tokenisation. Chosen here: lower case, words by a regular
+expression, every word of the training rows kept and numbered by falling frequency. A model with a
+vocabulary of V tokens therefore needs no second file: it reads an id >= V as `UNKNOWN`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+PAD, UNKNOWN, END = 0, 1, 2
+SPECIAL = ("<pad>", "<unk>", "<eos>")
+# Markup debris of the published articles ("#39;s", "lt", "quot") stays: the paper mentions no
+# cleaning, and perplexity depends on it.
+_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words of a text; punctuation separates and is dropped."""
+    return _WORD.findall(text.lower())
+
+
+def vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
+    """Special tokens, then every word of `texts` by falling frequency (ties alphabetically)."""
+    counts = Counter(word for text in texts for word in words(text))
+    return SPECIAL + tuple(sorted(counts, key=lambda word: (-counts[word], word)))
+
+
+def encode(texts: Sequence[str], known: Sequence[str], length: int) -> np.ndarray:
+    """Token ids of every text, cut so that `<eos>` always fits, then padded.
+
+    Args:
+        texts: N texts.
+        known: the vocabulary, special tokens first; other words become `<unk>`.
+        length: tokens per row.
+
+    Returns:
+        int32 [N, length].
+    """
+    number = {word: index for index, word in enumerate(known)}
+    ids = np.full((len(texts), length), PAD, np.int32)
+    for row, text in zip(ids, texts, strict=True):
+        found = [number.get(word, UNKNOWN) for word in words(text)[: length - 1]] + [END]
+        row[: len(found)] = found
+    return ids

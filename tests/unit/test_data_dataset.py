@@ -1,0 +1,122 @@
+"""Canonical dataset files: what is written comes back, and damage is told in one sentence."""
+
+import numpy as np
+import pytest
+
+from clustered_fl.data import dataset as datasets
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.errors import InputError
+
+
+@pytest.fixture
+def images() -> Dataset:
+    random = np.random.default_rng(0)
+    x = random.integers(0, 256, (12, 1, 4, 4), dtype=np.uint8)
+    return datasets.build("tiny", "builtin", x, np.arange(12) % 3, 9, ("a", "b", "c"), note="demo")
+
+
+@pytest.fixture
+def text() -> Dataset:
+    x = np.arange(15, dtype=np.int32).reshape(3, 5) % 4
+    words = ("<pad>", "<unk>", "<eos>", "word")
+    return datasets.build(
+        "text", "mirror", x, np.array([0, 1, 0]), 2, ("a", "b"), False, "2", words
+    )
+
+
+def same(a: Dataset, b: Dataset) -> bool:
+    return (
+        np.array_equal(a.x, b.x)
+        and np.array_equal(a.y, b.y)
+        and (a.x.dtype, a.y.dtype) == (b.x.dtype, b.y.dtype)
+        and {**vars(a), "x": 0, "y": 0} == {**vars(b), "x": 0, "y": 0}
+    )
+
+
+@pytest.mark.parametrize("kind", ["images", "text"])
+def test_load_returns_what_save_wrote(kind, request, tmp_path):
+    dataset = request.getfixturevalue(kind)
+    datasets.save(dataset, tmp_path / "new" / "d.safetensors")
+    assert same(datasets.load(tmp_path / "new" / "d.safetensors", verify=True), dataset)
+
+
+def test_equal_datasets_give_equal_bytes(images, tmp_path):
+    for name in ("first", "second"):
+        datasets.save(images, tmp_path / name)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: (d["x"].__setitem__((0, 0, 0, 0), d["x"][0, 0, 0, 0] ^ 1), d)[1],
+        lambda d: d | {"y": d["y"][::-1].copy()},
+        lambda d: d | {"x": d["x"].reshape(12, 1, 2, 8)},
+        lambda d: d | {"classes": ("a", "b", "d")},
+        lambda d: d | {"train_rows": 8},
+    ],
+    ids=["pixel", "labels", "shape", "class name", "split"],
+)
+def test_digest_notices(images, change):
+    content = {"x": images.x, "y": images.y, "train_rows": 9, "classes": images.classes}
+    assert datasets.content_digest(**content) == images.digest
+    assert datasets.content_digest(**change(content)) != images.digest
+
+
+def test_digest_ignores_memory_layout(images):
+    strided = np.asfortranarray(images.x)
+    assert datasets.content_digest(strided, images.y, 9, images.classes) == images.digest
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(InputError, match=r"absent\.safetensors does not exist: run the dataset"):
+        datasets.load(tmp_path / "absent.safetensors")
+
+
+@pytest.mark.parametrize("keep", [0, 5, 100, -1], ids=["empty", "no header", "in header", "tail"])
+def test_truncated_file(images, tmp_path, keep):
+    path = tmp_path / "d.safetensors"
+    datasets.save(images, path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(InputError, match=r"d\.safetensors: it is not a whole .* delete it and run"):
+        datasets.load(path)
+
+
+def test_foreign_file(tmp_path):
+    from safetensors.numpy import save_file
+
+    save_file({"weights": np.zeros(3)}, tmp_path / "model.safetensors")
+    with pytest.raises(InputError, match="model.safetensors: it is not a whole dataset file"):
+        datasets.load(tmp_path / "model.safetensors")
+
+
+def test_altered_bytes_are_found_on_request(images, tmp_path):
+    path = tmp_path / "d.safetensors"
+    datasets.save(images, path)
+    content = bytearray(path.read_bytes())
+    content[content.index(images.x[3].tobytes())] ^= 1
+    path.write_bytes(content)
+    assert not np.array_equal(datasets.load(path).x, images.x)
+    with pytest.raises(InputError, match="content was altered .* delete it"):
+        datasets.load(path, verify=True)
+
+
+IMAGE, LABEL = np.zeros((4, 1, 2, 2), np.uint8), np.zeros(4, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "train_rows", "words", "message"),
+    [
+        (IMAGE.astype(float), LABEL, 3, (), "x must be uint8 with 4 axes, not float64"),
+        (IMAGE[:, 0], LABEL, 3, (), r"with 4 axes, not uint8 of shape \(4, 2, 2\)"),
+        (IMAGE, LABEL[:3], 3, (), r"one label per row of x \(4\)"),
+        (IMAGE, LABEL.astype(np.int32), 3, (), "y must be int64"),
+        (IMAGE, LABEL, 4, (), "must have training and test rows, not 4 training rows of 4"),
+        (IMAGE, LABEL + 2, 3, (), r"labels must lie in 0\.\.1, not 2\.\.2"),
+        (IMAGE, LABEL - 1, 3, (), r"labels must lie in 0\.\.1, not -1\.\.-1"),
+        (np.full((4, 3), 9, np.int32), LABEL, 3, ("a",), r"token ids must lie in 0\.\.0, not 9"),
+    ],
+)
+def test_build_refuses(x, y, train_rows, words, message):
+    with pytest.raises(InputError, match=message):
+        datasets.build("bad", "mirror", x, y, train_rows, ("a", "b"), vocabulary=words)
