@@ -1,0 +1,188 @@
+"""5 x 5 convolution, ReLU and 2 x 2 max-pooling for few channels on the CPU, forward and backward.
+
+The networks of these papers have 1 to 32 channels. PyTorch's convolutions are made for many more
+and spend most of a training step there. With the samples of a batch as the innermost axis, every
+tap of the kernel is a product of one weight with a contiguous run of `width * batch` numbers, which
+compiles to plain vector code; `benchmarks/convolution.py` compares the two. The results agree to
+rounding (tests/unit/test_kernels.py), and do not depend on the number of threads.
+"""
+
+import llvmlite.binding
+import torch
+from numba import float32, njit
+from numpy import ndarray
+from torch import Tensor
+from torch.nn import functional
+
+from clustered_fl.errors import InputError
+
+TAPS = 5
+
+# The loops below write two rows and read five: LLVM must be allowed that many overlap tests before
+# it vectorises, and 16 lanes keep the accumulators in registers on AVX2 and AVX-512 alike.
+llvmlite.binding.set_option("kernels", "--runtime-memory-check-threshold=64")
+llvmlite.binding.set_option("kernels", "--force-vector-width=16")
+
+
+@njit(fastmath=True, nogil=True, cache=True)
+def _correlate(image: ndarray, weight: ndarray, top: int, batch: int, out: ndarray) -> None:
+    """Add to `out` [O, h, w * batch] the correlation of `image` with `weight` [O, C, 5, 5].
+
+    The image is [C, H, W * batch]; row y of `out` sees its rows y - top ... y - top + 4, and absent
+    rows are 0.
+    """
+    run = out.shape[2]
+    for y in range(out.shape[1]):
+        for c in range(image.shape[0]):
+            for tap in range(max(0, top - y), min(TAPS, image.shape[1] + top - y)):
+                row = image[c, y - top + tap]
+                x0, x1 = row[:run], row[batch : batch + run]
+                x2, x3 = row[2 * batch : 2 * batch + run], row[3 * batch : 3 * batch + run]
+                x4 = row[4 * batch : 4 * batch + run]
+                for o in range(0, out.shape[0], 2):
+                    a0, a1, a2, a3, a4 = weight[o, c, tap]
+                    b0, b1, b2, b3, b4 = weight[o + 1, c, tap]
+                    a, b = out[o, y], out[o + 1, y]
+                    for j in range(run):
+                        v0, v1, v2, v3, v4 = x0[j], x1[j], x2[j], x3[j], x4[j]
+                        a[j] += a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3 + a4 * v4
+                        b[j] += b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3 + b4 * v4
+
+
+@njit(fastmath=True, nogil=True, cache=True)
+def _weight_gradient(image: ndarray, grad: ndarray, batch: int, out: ndarray) -> None:
+    """Add to `out` [O, C, 5, 5] the products of `grad` [O, h, w * batch] and shifted `image`."""
+    run = grad.shape[2]
+    for y in range(grad.shape[1]):
+        for c in range(image.shape[0]):
+            for tap in range(TAPS):
+                row = image[c, y + tap]
+                x0, x1 = row[:run], row[batch : batch + run]
+                x2, x3 = row[2 * batch : 2 * batch + run], row[3 * batch : 3 * batch + run]
+                x4 = row[4 * batch : 4 * batch + run]
+                for o in range(0, grad.shape[0], 2):
+                    g, h = grad[o, y], grad[o + 1, y]
+                    s0 = s1 = s2 = s3 = s4 = float32(0)
+                    t0 = t1 = t2 = t3 = t4 = float32(0)
+                    for j in range(run):
+                        u, v = g[j], h[j]
+                        s0 += u * x0[j]
+                        s1 += u * x1[j]
+                        s2 += u * x2[j]
+                        s3 += u * x3[j]
+                        s4 += u * x4[j]
+                        t0 += v * x0[j]
+                        t1 += v * x1[j]
+                        t2 += v * x2[j]
+                        t3 += v * x3[j]
+                        t4 += v * x4[j]
+                    a, b = out[o, c, tap], out[o + 1, c, tap]
+                    a[0] += s0
+                    a[1] += s1
+                    a[2] += s2
+                    a[3] += s3
+                    a[4] += s4
+                    b[0] += t0
+                    b[1] += t1
+                    b[2] += t2
+                    b[3] += t3
+                    b[4] += t4
+
+
+@njit(fastmath=True, nogil=True, cache=True)
+def _pool(z: ndarray, batch: int, out: ndarray) -> None:
+    """Largest of 0 and each 2 x 2 window of `z` [O, h, w * batch]; `out` has half the sides."""
+    for o in range(out.shape[0]):
+        for y in range(out.shape[1]):
+            for x in range(out.shape[2] // batch):
+                left, right, end = 2 * x * batch, (2 * x + 1) * batch, (2 * x + 2) * batch
+                a, b = z[o, 2 * y, left:right], z[o, 2 * y, right:end]
+                c, d = z[o, 2 * y + 1, left:right], z[o, 2 * y + 1, right:end]
+                p = out[o, y, x * batch : (x + 1) * batch]
+                for j in range(batch):
+                    p[j] = max(max(max(a[j], b[j]), max(c[j], d[j])), float32(0))
+
+
+@njit(fastmath=True, nogil=True, cache=True)
+def _unpool(z: ndarray, pooled: ndarray, grad: ndarray, batch: int, out: ndarray) -> None:
+    """Hand each window's gradient to its first largest entry, as PyTorch, unless ReLU cut it."""
+    for o in range(grad.shape[0]):
+        for y in range(grad.shape[1]):
+            for x in range(grad.shape[2] // batch):
+                left, right, end = 2 * x * batch, (2 * x + 1) * batch, (2 * x + 2) * batch
+                a, b = z[o, 2 * y, left:right], z[o, 2 * y, right:end]
+                c = z[o, 2 * y + 1, left:right]
+                ga, gb = out[o, 2 * y, left:right], out[o, 2 * y, right:end]
+                gc, gd = out[o, 2 * y + 1, left:right], out[o, 2 * y + 1, right:end]
+                p = pooled[o, y, x * batch : (x + 1) * batch]
+                g = grad[o, y, x * batch : (x + 1) * batch]
+                for j in range(batch):
+                    rest = g[j] if p[j] > 0 else float32(0)
+                    ga[j] = rest if a[j] == p[j] else float32(0)
+                    rest = rest - ga[j]
+                    gb[j] = rest if b[j] == p[j] else float32(0)
+                    rest = rest - gb[j]
+                    gc[j] = rest if c[j] == p[j] else float32(0)
+                    gd[j] = rest - gc[j]
+
+
+def _image_gradient(dz: Tensor, weight: Tensor, image: Tensor, batch: int) -> Tensor:
+    """Gradient of the convolution's input: correlate the padded `dz` with the flipped kernels."""
+    odd = len(image) % 2  # rows are written in pairs
+    flipped = functional.pad(weight.flip(2, 3).transpose(0, 1), (0,) * 7 + (odd,)).contiguous()
+    padded = functional.pad(dz, (batch * (TAPS - 1),) * 2)
+    out = torch.zeros(len(image) + odd, *image.shape[1:])
+    _correlate(padded.numpy(), flipped.numpy(), TAPS - 1, batch, out.numpy())
+    return out[: len(image)].view(len(image), image.shape[1], -1, batch)
+
+
+class _ConvReluPool(torch.autograd.Function):
+    """The fused layer on [C, H, W, batch]; see `conv_relu_pool`."""
+
+    @staticmethod
+    def forward(ctx, image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:  # noqa: ANN001
+        channels, height, width, batch = image.shape
+        rows, columns = height - TAPS + 1, width - TAPS + 1
+        z = bias.detach()[:, None, None].expand(-1, rows, columns * batch).contiguous()
+        flat = image.detach().reshape(channels, height, width * batch)
+        _correlate(flat.numpy(), weight.detach().numpy(), 0, batch, z.numpy())
+        pooled = torch.empty(len(bias), rows // 2, columns // 2 * batch)
+        _pool(z.numpy(), batch, pooled.numpy())
+        ctx.save_for_backward(flat, weight, z, pooled)
+        ctx.batch = batch
+        return pooled.view(len(bias), rows // 2, columns // 2, batch)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:  # noqa: ANN001
+        flat, weight, z, pooled = ctx.saved_tensors
+        batch = ctx.batch
+        dz = torch.empty_like(z)
+        _unpool(z.numpy(), pooled.numpy(), grad.reshape(pooled.shape).numpy(), batch, dz.numpy())
+        dweight = torch.zeros_like(weight)
+        _weight_gradient(flat.numpy(), dz.numpy(), batch, dweight.numpy())
+        dimage = _image_gradient(dz, weight, flat, batch) if ctx.needs_input_grad[0] else None
+        return dimage, dweight, dz.sum((1, 2))
+
+
+def conv_relu_pool(image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """5 x 5 convolution without padding, ReLU, 2 x 2 max-pooling; samples are the last axis.
+
+    Args:
+        image: [channels, height, width, batch] float32; height and width leave an even number
+            of rows and columns after the convolution.
+        weight: [outputs, channels, 5, 5]; an even number of outputs.
+        bias: [outputs].
+    Returns:
+        [outputs, (height - 4) / 2, (width - 4) / 2, batch].
+    Raises:
+        InputError: if rows, columns or outputs are odd in number.
+    """
+    if image.shape[1] % 2 or image.shape[2] % 2 or len(bias) % 2:
+        raise InputError(
+            f"5 x 5 convolution with pooling of {image.shape[1]} x {image.shape[2]} images to "
+            f"{len(bias)} channels; all three must be even"
+        )
+    if image.device.type == "cpu":
+        return _ConvReluPool.apply(image.contiguous(), weight, bias)
+    first = functional.conv2d(image.permute(3, 0, 1, 2), weight, bias)
+    return functional.max_pool2d(functional.relu(first), 2).permute(1, 2, 3, 0)
