@@ -1,0 +1,137 @@
+"""What a batch is, what its loss is, and how a client is scored: image classes or next words."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.errors import InputError
+
+PADDING, UNKNOWN = 0, 1
+
+
+class Task(Protocol):
+    """The part of training that depends on the kind of data."""
+
+    metric: str
+    """What evaluation reports: "accuracy" (fraction) or "perplexity"."""
+
+    def inputs(self, rows: Tensor) -> Tensor:
+        """What the network sees of the pooled rows [batch]."""
+
+    def targets(self, rows: Tensor, label_map: Tensor) -> Tensor:
+        """What one client wants the network to answer, given its label map [classes]."""
+
+    def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """Loss summed over the batch, a scalar."""
+
+    def terms(self, targets: Tensor) -> int:
+        """Number of terms in that sum."""
+
+    def score(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """The sum whose mean over terms gives the metric, a scalar."""
+
+
+@dataclass(frozen=True)
+class ImageTask:
+    """Classification of images kept as uint8 and normalised when gathered.
+
+    Attributes:
+        x: uint8 [N, C, H, W]. y: int64 [N].
+        mean, deviation: pixels become (value / 255 - mean) / deviation.
+    """
+
+    x: Tensor
+    y: Tensor
+    mean: float
+    deviation: float
+    metric: str = "accuracy"
+
+    def inputs(self, rows: Tensor) -> Tensor:
+        """Normalised images [batch, C, H, W]."""
+        scale = 1.0 / (255.0 * self.deviation)
+        return self.x[rows].float().mul_(scale).sub_(self.mean / self.deviation)
+
+    def targets(self, rows: Tensor, label_map: Tensor) -> Tensor:
+        """The client's labels [batch]."""
+        return label_map[self.y[rows]]
+
+    def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy summed over the batch."""
+        return functional.cross_entropy(scores, targets, reduction="sum")
+
+    def terms(self, targets: Tensor) -> int:
+        """The batch size."""
+        return len(targets)
+
+    def score(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """Number of correct answers."""
+        return (scores.argmax(1) == targets).sum()
+
+
+@dataclass(frozen=True)
+class WordTask:
+    """Next-word prediction on articles cut to `length` words of a vocabulary of `vocabulary` ids.
+
+    Rarer words become <unk>; padding is neither an input that is learnt from nor a target.
+
+    Attributes:
+        x: int32 [N, T] token ids by falling frequency, 0 is padding.
+    """
+
+    x: Tensor
+    vocabulary: int
+    length: int
+    metric: str = "perplexity"
+
+    def inputs(self, rows: Tensor) -> Tensor:
+        """Articles as word ids [batch, length]."""
+        words = self.x[rows, : self.length].long()
+        return torch.where(words < self.vocabulary, words, UNKNOWN)
+
+    def targets(self, rows: Tensor, label_map: Tensor) -> Tensor:
+        """The word after each word [batch, length - 1]; label maps do not apply to words."""
+        return self.inputs(rows)[:, 1:]
+
+    def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy summed over the words that are not padding."""
+        flat = scores.flatten(0, 1)
+        return functional.cross_entropy(
+            flat, targets.flatten(), ignore_index=PADDING, reduction="sum"
+        )
+
+    def terms(self, targets: Tensor) -> int:
+        """Number of words that are not padding."""
+        return int((targets != PADDING).sum())
+
+    def score(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """The summed cross-entropy; its mean's exponential is the perplexity."""
+        return self.loss(scores, targets)
+
+
+def build_task(
+    dataset: Dataset,
+    device: torch.device,
+    normalise: tuple[float, float],
+    length: int,
+    vocabulary: int,
+) -> Task:
+    """Put the data on the device once and return its task.
+
+    Args:
+        dataset: images (uint8) or articles (int32).
+        device: where the data stays.
+        normalise: mean and standard deviation for images.
+        length, vocabulary: for articles.
+    Raises:
+        InputError: if articles are cut so short that there is no word to predict.
+    """
+    x = torch.from_numpy(dataset.x)
+    if dataset.x.ndim == 4:
+        return ImageTask(x.to(device), torch.from_numpy(dataset.y).to(device), *normalise)
+    if length < 2:
+        raise InputError(f"model: length = {length} leaves no word to predict; needed are 2")
+    return WordTask(x.to(device), vocabulary, length)

@@ -1,0 +1,115 @@
+"""A checkpoint is continued by the run it belongs to and by no other; damage is not continued."""
+
+import fcntl
+import os
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+
+from clustered_fl.engine.checkpoint import load, save, sole_owner
+from clustered_fl.errors import InputError
+
+TENSORS = {"models": torch.arange(6.0).reshape(2, 3), "node0.model": torch.ones(3)}
+CONTENT = {"completed": 3, "seconds": 1.5, "rows": [[0, "client", 1, "loss", 0.25]]}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "new" / "seed0.safetensors"
+    save(path, "this run", TENSORS, CONTENT)
+    return path
+
+
+def test_what_was_saved_is_loaded(path):
+    tensors, content = load(path, "this run")
+    assert content == CONTENT
+    assert tensors.keys() == TENSORS.keys()
+    assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+
+
+def test_the_next_one_replaces_it_and_leaves_nothing_else(path):
+    save(path, "this run", {"models": torch.zeros(1)}, {"completed": 4})
+    assert load(path, "this run")[1] == {"completed": 4}
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+@given(value=st.floats(allow_nan=False))
+def test_numbers_come_back_exactly(tmp_path, value):
+    """Rounding a measurement would make a resumed run differ from an undisturbed one."""
+    path = tmp_path / "exact.safetensors"
+    save(path, "a", {"x": torch.zeros(1)}, {"value": value})
+    assert load(path, "a")[1]["value"] == value
+
+
+def test_a_measurement_that_is_not_a_number_survives(tmp_path):
+    save(tmp_path / "c", "a", {"x": torch.zeros(1)}, {"value": float("nan")})
+    value = load(tmp_path / "c", "a")[1]["value"]
+    assert value != value
+
+
+def test_views_and_shared_memory_are_saved_as_what_they_are(tmp_path):
+    whole = torch.arange(12.0).reshape(3, 4)
+    save(tmp_path / "c", "a", {"column": whole[:, 1], "row": whole[2], "turned": whole.T}, {})
+    tensors, _ = load(tmp_path / "c", "a")
+    assert tensors["column"].tolist() == [1, 5, 9]
+    assert tensors["row"].tolist() == [8, 9, 10, 11]
+    assert torch.equal(tensors["turned"], whole.T)
+
+
+def test_another_configuration_or_code_does_not_continue_it(path):
+    assert load(path, "another run") is None
+
+
+def test_absent_is_nothing_to_continue(tmp_path):
+    assert load(tmp_path / "absent", "this run") is None
+
+
+@pytest.mark.parametrize("kept", [0, 4, 40, -1])
+def test_a_truncated_one_is_nothing_to_continue(path, kept):
+    path.write_bytes(path.read_bytes()[:kept])
+    assert load(path, "this run") is None
+
+
+def test_another_kind_of_file_is_nothing_to_continue(path):
+    path.write_text("not a checkpoint")
+    assert load(path, "this run") is None
+
+
+def test_a_file_of_models_is_nothing_to_continue(path):
+    save_file(TENSORS, path)
+    assert load(path, "this run") is None
+
+
+def test_a_second_owner_is_told_who_the_first_is(path):
+    with sole_owner(path):
+        with pytest.raises(InputError) as caught, sole_owner(path):
+            pytest.fail("two own the same run")
+        sentence = (
+            f"this run is still being computed by process {os.getpid()}; wait for it or stop it"
+        )
+        assert str(caught.value) == sentence
+
+
+def test_an_owner_that_has_gone_leaves_the_run_free(path):
+    for _ in range(2):
+        with sole_owner(path):
+            pass
+    with pytest.raises(ZeroDivisionError), sole_owner(path):
+        raise ZeroDivisionError
+    with sole_owner(path):
+        assert load(path, "this run") is not None
+
+
+def test_runs_side_by_side_have_their_own_locks(path):
+    with sole_owner(path), sole_owner(path.with_name("seed1.safetensors")):
+        pass
+
+
+def test_an_owner_who_left_no_name_is_still_respected(path):
+    with path.with_suffix(".lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="by process unknown;"), sole_owner(path):
+            pytest.fail("two own the same run")

@@ -1,0 +1,189 @@
+"""The engine agrees with a loop that anybody would write, for every model, and with itself."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from clustered_fl.data.federation import Federation
+from clustered_fl.engine.evaluation import evaluate
+from clustered_fl.engine.task import ImageTask, WordTask
+from clustered_fl.engine.training import Engine, LocalSettings
+from clustered_fl.errors import InputError
+from clustered_fl.models import IMAGE_MODELS, MODELS, build_model
+from clustered_fl.randomness import generator
+
+SIZES = (37, 50, 8)
+SIDE = {"three_conv_net": 32, "le_net": 32, "wide_conv_net": 28, "small_conv_net": 28}
+
+
+def make_engine(name: str, settings: LocalSettings, workers: int = 1) -> Engine:
+    rng = np.random.default_rng(0)
+    ends = np.cumsum(SIZES)
+    train = tuple(np.arange(end - size, end) for end, size in zip(ends, SIZES, strict=True))
+    maps = np.stack([rng.permutation(5) for _ in SIZES])
+    test = np.arange(ends[-1], ends[-1] + 30)
+    federation = Federation(train, (test,), np.zeros(3, dtype=int), maps, np.arange(3))
+    if name in IMAGE_MODELS:
+        channels, side = (1 if SIDE[name] == 28 else 3), SIDE[name]
+        x = torch.from_numpy(rng.integers(0, 256, (200, channels, side, side), dtype=np.uint8))
+        task = ImageTask(x, torch.from_numpy(rng.integers(0, 5, 200)), 0.5, 0.5)
+        options = {"image_shape": x.shape[1:], "classes": 5}
+    else:
+        words = torch.from_numpy(rng.integers(2, 30, (200, 12), dtype=np.int32))
+        words[::3, 7:] = 0
+        task = WordTask(words, vocabulary=20, length=10)
+        options = {"image_shape": (), "classes": 5, "vocabulary": 20, "embedding": 6, "hidden": 7}
+    return Engine(
+        lambda: build_model(name, **options),
+        task,
+        federation,
+        settings,
+        0,
+        torch.device("cpu"),
+        workers,
+    )
+
+
+def literal_round(engine: Engine, start: torch.Tensor, client: int, round_: int) -> torch.Tensor:
+    """One client's update, written with the plainest PyTorch there is."""
+    network = engine._build()
+    nn.utils.vector_to_parameters(start.clone(), network.parameters())
+    global_model = copy.deepcopy(network)
+    settings = engine.settings
+    optimiser = torch.optim.SGD(network.parameters(), settings.lr, settings.momentum)
+    for epoch in range(settings.epochs):
+        rng = generator(engine.seed, "batches", client, round_, epoch)
+        order = rng.permutation(engine.federation.train[client])
+        for first in range(0, len(order), settings.batch_size):
+            rows = order[first : first + settings.batch_size]
+            optimiser.zero_grad()
+            loss = literal_loss(engine, network, rows, client)
+            pull = sum(
+                ((p - q.detach()) ** 2).sum()
+                for p, q in zip(network.parameters(), global_model.parameters(), strict=True)
+            )
+            (loss + settings.proximal / 2 * pull).backward()
+            if settings.clip is not None:
+                nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
+            optimiser.step()
+    return nn.utils.parameters_to_vector(network.parameters()).detach() - start
+
+
+def literal_loss(engine: Engine, network: nn.Module, rows: np.ndarray, client: int) -> torch.Tensor:
+    task = engine.task
+    if isinstance(task, ImageTask):
+        images = (task.x[rows].float() / 255 - task.mean) / task.deviation
+        labels = torch.tensor([engine.federation.label_maps[client][y] for y in task.y[rows]])
+        return functional.cross_entropy(literal_scores(network, images), labels)
+    words = task.x[rows, : task.length].long()
+    words[words >= task.vocabulary] = 1
+    scores = network(words)
+    terms = [
+        functional.cross_entropy(scores[i, j], words[i, j + 1])
+        for i in range(len(rows))
+        for j in range(task.length - 1)
+        if words[i, j + 1] != 0
+    ]
+    return torch.stack(terms).mean()
+
+
+def literal_scores(network: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """The convolutional networks with PyTorch's own layers in the usual order."""
+    if not hasattr(network, "convolutions") or network.convolutions[0].kernel_size != (5, 5):
+        return network(images)
+    for layer in network.convolutions:
+        weighted = functional.conv2d(images, layer.weight, layer.bias)
+        images = functional.max_pool2d(functional.relu(weighted), 2)
+    hidden = images.flatten(1)
+    for layer in network.layers[:-1]:
+        hidden = functional.relu(layer(hidden))
+    return network.layers[-1](hidden)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_one_step_gradient_equals_the_literal_loop(name: str) -> None:
+    engine = make_engine(name, LocalSettings(epochs=1, batch_size=100, lr=1.0))
+    start = engine.initial_model()
+    updates, _ = engine.train(start.repeat(3, 1), [0, 1, 2], 4)
+    for client in range(3):
+        expected = literal_round(engine, start, client, 4)
+        assert (updates[client] - expected).norm() < 1e-5 * expected.norm()
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_median_update_of_a_round_equals_the_literal_loop(name: str) -> None:
+    settings = LocalSettings(epochs=2, batch_size=10, lr=0.05, momentum=0.5, proximal=0.1, clip=1.0)
+    engine = make_engine(name, settings)
+    start = engine.initial_model()
+    updates, losses = engine.train(start.repeat(3, 1), [0, 1, 2], 0)
+    expected = torch.stack([literal_round(engine, start, client, 0) for client in range(3)])
+    errors = (updates - expected).norm(dim=1) / expected.norm(dim=1)
+    # Single clients may differ where a max-pooling tie falls the other way.
+    assert errors.median() < 1e-5
+    assert torch.isfinite(losses).all()
+
+
+@pytest.mark.parametrize("name", ["le_net", "word_lstm"])
+def test_full_gradient_is_the_mean_over_all_samples(name: str) -> None:
+    engine = make_engine(name, LocalSettings(epochs=1, batch_size=16, lr=1.0))
+    start = engine.initial_model()
+    found = engine.gradients(start.repeat(3, 1), [0, 1, 2])
+    whole = make_engine(name, LocalSettings(epochs=1, batch_size=100, lr=1.0))
+    expected = torch.stack([-literal_round(whole, start, client, 0) for client in range(3)])
+    assert (found - expected).norm() < 1e-5 * expected.norm()
+
+
+@pytest.mark.parametrize("name", ["small_conv_net", "word_lstm"])
+def test_an_update_depends_on_nothing_but_its_client(name: str) -> None:
+    settings = LocalSettings(epochs=2, batch_size=10, lr=0.05)
+    one, two = make_engine(name, settings), make_engine(name, settings, workers=2)
+    start = one.initial_model()
+    together, _ = one.train(start.repeat(3, 1), [0, 1, 2], 0)
+    threaded, _ = two.train(start.repeat(3, 1), [2, 0, 1], 0)
+    alone, _ = one.train(start[None], [1], 0)
+    assert torch.equal(together[[2, 0, 1]], threaded)
+    assert torch.equal(together[1], alone[0])
+
+
+def test_evaluation_equals_a_loop_over_clients() -> None:
+    engine = make_engine("small_conv_net", LocalSettings(epochs=1, batch_size=10, lr=0.1))
+    models = torch.stack([engine.initial_model(), engine.initial_model() * 0.5])
+    found = evaluate(engine, models, [0, 1, 2], [0, 1, 0])
+    for client, group in ((0, 0), (1, 1), (2, 0)):
+        network = engine._build()
+        nn.utils.vector_to_parameters(models[group].clone(), network.parameters())
+        rows = engine.federation.test_sets[0]
+        images = (engine.task.x[rows].float() / 255 - 0.5) / 0.5
+        labels = engine.federation.label_maps[client][engine.task.y[rows].numpy()]
+        answers = literal_scores(network, images).argmax(1).numpy()
+        assert found[client] == pytest.approx((answers == labels).mean())
+
+
+def test_perplexity_is_the_exponential_of_the_mean_over_words() -> None:
+    engine = make_engine("word_lstm", LocalSettings(epochs=1, batch_size=10, lr=0.1))
+    model = engine.initial_model()
+    network = engine._build()
+    nn.utils.vector_to_parameters(model.clone(), network.parameters())
+    loss = literal_loss(engine, network, engine.federation.test_sets[0], 0)
+    found = evaluate(engine, model[None], [0], [0])
+    assert found[0] == pytest.approx(float(loss.detach().exp()), rel=1e-5)
+
+
+def test_divergence_is_told_with_client_and_round() -> None:
+    engine = make_engine("small_conv_net", LocalSettings(epochs=3, batch_size=10, lr=1e30))
+    start = engine.initial_model()
+    with pytest.raises(InputError, match=r"client 0 has non-finite parameters after round 7"):
+        engine.train(start.repeat(3, 1), [0, 1, 2], 7)
+
+
+def test_initial_model_depends_on_the_seed_only() -> None:
+    engine = make_engine("small_conv_net", LocalSettings(epochs=1, batch_size=10, lr=0.1))
+    torch.manual_seed(5)
+    first = engine.initial_model()
+    assert torch.equal(first, engine.initial_model())
+    engine.seed = 1
+    assert not torch.equal(first, engine.initial_model())
