@@ -1,0 +1,13 @@
+"""Oracle: FedAvg within the true groups from the first round, the best any clustering can do."""
+
+from clustered_fl.engine.training import Engine
+from clustered_fl.methods.fedavg import Settings, round_
+from clustered_fl.methods.state import State, start
+
+__all__ = ["Settings", "init", "round_"]
+
+
+def init(engine: Engine, settings: Settings) -> State:
+    """The true groups of the federation."""
+    federation = engine.federation
+    return start(federation, engine, federation.groups[: federation.clients].tolist())

@@ -1,0 +1,220 @@
+"""What every method carries from round to round, and the part of a round that all share."""
+
+from dataclasses import asdict, field
+from dataclasses import dataclass as plain_dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+from clustered_fl.data.federation import Federation
+from clustered_fl.engine.training import Engine
+from clustered_fl.methods import groups as linear
+from clustered_fl.options import STRICT
+from clustered_fl.randomness import generator
+
+Weighting = Literal["samples", "uniform"]
+
+Row = tuple[int, str, int, str, float]
+"""One measurement: round, scope ("run", "group" or "client"), member, metric, value."""
+
+
+@plain_dataclass
+class Node:
+    """A set of clients that once shared a model: a node of the parameter tree (CFL Fig. 5).
+
+    Attributes:
+        id, parent: numbers in order of creation; the root has no parent.
+        clients: who belongs to it.
+        round: when it was created.
+        split_round: when it was split, None for a leaf.
+        cut_similarity: largest similarity across that split.
+        children: ids, empty for a leaf.
+    """
+
+    id: int
+    parent: int | None
+    clients: list[int]
+    round: int
+    split_round: int | None = None
+    cut_similarity: float | None = None
+    children: list[int] = field(default_factory=list)
+
+
+@plain_dataclass
+class State:
+    """Models and grouping after some rounds.
+
+    Attributes:
+        models: [groups, P].
+        leaves: node of the parameter tree for each group, so `leaves[grouping[i]]` is client i's.
+        grouping: group of each client.
+        tree: all nodes, by id.
+        cached: "node<id>.model" [P], "node<id>.updates" [clients, P], "node<id>.similarity".
+        peaks: largest mean update norm seen by each group or its ancestors.
+        finished: whether the method has stopped by its own rule.
+    """
+
+    models: Tensor
+    leaves: list[int]
+    grouping: list[int]
+    tree: list[Node]
+    cached: dict[str, Tensor] = field(default_factory=dict)
+    peaks: list[float] = field(default_factory=list)
+    finished: bool = False
+
+    def members(self, group: int) -> list[int]:
+        """Clients of one group, ascending."""
+        return [client for client, own in enumerate(self.grouping) if own == group]
+
+    def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and JSON content, for a checkpoint."""
+        content = {
+            "leaves": self.leaves,
+            "grouping": self.grouping,
+            "tree": [asdict(node) for node in self.tree],
+            "peaks": self.peaks,
+            "finished": self.finished,
+        }
+        return {"models": self.models, **self.cached}, content
+
+    @classmethod
+    def unpack(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> "State":
+        """The inverse of `pack`."""
+        cached = {name: tensor for name, tensor in tensors.items() if name != "models"}
+        tree = [Node(**node) for node in content["tree"]]
+        rest = {name: content[name] for name in ("leaves", "grouping", "peaks", "finished")}
+        return cls(models=tensors["models"], tree=tree, cached=cached, **rest)
+
+
+@dataclass(frozen=True, config=STRICT)
+class RoundSettings:
+    """The part of a method's settings that is the same for all.
+
+    Attributes:
+        fraction: of each round's clients that participate, at least one (1.0: all).
+        weighting: "samples" (n_i / n, CFL eq. 2) or "uniform" (CFL Algorithm 5, line 13).
+        gradient_every: measure the similarities of full gradients too, every so many rounds and
+            never before the first; 0: never.
+    """
+
+    fraction: float = Field(default=1.0, gt=0, le=1)
+    weighting: Weighting = "samples"
+    gradient_every: int = Field(default=0, ge=0)
+
+
+def start(federation: Federation, engine: Engine, grouping: list[int]) -> State:
+    """One random model, the same for every group of `grouping` [clients]."""
+    groups = max(grouping) + 1
+    tree = [
+        Node(g, None, [i for i, own in enumerate(grouping) if own == g], round=0)
+        for g in range(groups)
+    ]
+    models = engine.initial_model().repeat(groups, 1)
+    return State(models, list(range(groups)), grouping, tree, peaks=[0.0] * groups)
+
+
+def participants(engine: Engine, fraction: float, round_: int) -> list[int]:
+    """Clients of this round, drawn without replacement, ascending."""
+    clients = engine.federation.clients
+    if fraction >= 1.0:
+        return list(range(clients))
+    count = max(1, round(fraction * clients))
+    drawn = generator(engine.seed, "participants", round_).choice(clients, count, replace=False)
+    return sorted(drawn.tolist())
+
+
+def weights(sizes: np.ndarray, weighting: Weighting) -> np.ndarray:
+    """Averaging weights of the members of one group; they sum to one."""
+    raw = sizes.astype(np.float64) if weighting == "samples" else np.ones(len(sizes))
+    return raw / raw.sum()
+
+
+def mean_update(updates: Tensor, sizes: np.ndarray, weighting: Weighting) -> Tensor:
+    """Weighted mean of `updates` [clients, P] (CFL eq. 2)."""
+    share = torch.from_numpy(weights(sizes, weighting)).to(updates)
+    return share @ updates
+
+
+def aggregate(
+    state: State, updates: Tensor, clients: list[int], engine: Engine, weighting: Weighting
+) -> None:
+    """Add to each group's model the mean update of its participants, in place."""
+    sizes = engine.federation.sizes
+    for group in range(len(state.models)):
+        rows = [row for row, client in enumerate(clients) if state.grouping[client] == group]
+        if rows:
+            own = sizes[[clients[row] for row in rows]]
+            state.models[group] += mean_update(updates[rows], own, weighting)
+
+
+def observe(
+    state: State,
+    updates: Tensor,
+    losses: Tensor,
+    clients: list[int],
+    engine: Engine,
+    settings: RoundSettings,
+    round_: int,
+) -> list[Row]:
+    """Norms, similarities and separation gaps of one round's updates, per client and per group.
+
+    Measured on updates that start from the models after `round_` completed rounds. The gap uses the
+    true groups: it is for scoring, no method sees it.
+    """
+    norms = updates.norm(dim=1).tolist()
+    rows: list[Row] = []
+    for client, norm, loss in zip(clients, norms, losses.tolist(), strict=True):
+        rows += [
+            (round_, "client", client, "update_norm", norm),
+            (round_, "client", client, "loss", loss),
+        ]
+        rows.append(
+            (round_, "client", client, "group", float(state.leaves[state.grouping[client]]))
+        )
+    gradients = None
+    if settings.gradient_every and round_ and round_ % settings.gradient_every == 0:
+        gradients = engine.gradients(state.models[[state.grouping[c] for c in clients]], clients)
+    for group, leaf in enumerate(state.leaves):
+        own = [row for row, client in enumerate(clients) if state.grouping[client] == group]
+        if own:
+            members = [clients[row] for row in own]
+            found = _group_metrics(updates[own], members, engine.federation, settings.weighting)
+            if gradients is not None:
+                found |= _similarity_metrics(gradients[own], members, engine.federation, "gradient")
+            rows += [(round_, "group", leaf, name, value) for name, value in found.items()]
+    return rows
+
+
+def _group_metrics(
+    updates: Tensor, members: list[int], federation: Federation, weighting: Weighting
+) -> dict[str, float]:
+    """The two norm criteria (CFL eqs. 30, 31) and the similarities of one group's updates."""
+    norms = updates.norm(dim=1)
+    mean = mean_update(updates, federation.sizes[members], weighting)
+    found = {
+        "size": float(len(members)),
+        "mean_update_norm": float(mean.norm()),
+        "max_update_norm": float(norms.max()),
+        "average_update_norm": float(norms.mean()),
+    }
+    return found | _similarity_metrics(updates, members, federation, "update")
+
+
+def _similarity_metrics(
+    vectors: Tensor, members: list[int], federation: Federation, name: str
+) -> dict[str, float]:
+    if len(members) < 2:
+        return {}
+    similarity = linear.cosine_similarity(vectors.cpu().numpy())
+    true = federation.groups[members]
+    split = linear.bipartition(similarity)
+    return {
+        f"gap_{name}": linear.intra_min(similarity, true) - split.cross_max,
+        f"cut_{name}": split.cross_max,
+        f"intra_{name}": linear.intra_min(similarity, true),
+        f"correct_{name}": float(linear.is_correct(split, true)),
+    }
