@@ -1,0 +1,467 @@
+"""A run leaves one record, and neither a kill nor threads nor company change a byte of it."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from clustered_fl import records, runs
+from clustered_fl.cli import main
+from clustered_fl.data import dataset as datasets
+from clustered_fl.data import federation as federations
+from clustered_fl.engine import checkpoint
+from clustered_fl.errors import InputError
+from clustered_fl.fingerprint import SOURCE
+from clustered_fl.plan import RECORD_FILES
+
+# Everything but cost.json, which says how long it took.
+SAME = ("record.json", "rounds.parquet", "models.safetensors")
+CFL = {"name": "cfl", "auto": True, "eps_1": 2.0, "eps_2": 0.0, "min_rounds": 2, "min_size": 2}
+FEDAVG = {"name": "fedavg", "gradient_every": 2}
+PROGRESS = re.compile(
+    r"round (\d+)/6  \d+\.\d\d rounds/s  accuracy (0\.\d+|1|0)  \d group\(s\)  \d+\.\d min left"
+)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """Arguments for `execute`: four clients with 20 noisy images each, in two groups."""
+    folder = tmp_path_factory.mktemp("inputs")
+    random = np.random.default_rng(0)
+    y = np.arange(200) % 10
+    clean = random.integers(0, 256, (10, 1, 28, 28))[y]
+    x = (0.7 * clean + 0.3 * random.integers(0, 256, clean.shape)).astype(np.uint8)
+    data = datasets.build("mnist", "builtin", x, y, 150, tuple("0123456789"))
+    datasets.save(data, folder / "data.safetensors")
+    settings = {"clients": 4, "groups": 2, "samples": 20, "newcomers": 5}
+    built = federations.build_federation(data, 0, "label_permutation", **settings)
+    federations.save(built, folder / "federation.safetensors")
+    return {"data": folder / "data.safetensors", "federation": folder / "federation.safetensors"}
+
+
+def configured(method: dict = CFL, **changes) -> dict:
+    config = {
+        "run": "tiny",
+        "paper": "cfl",
+        "scale": "demo",
+        "seed": 0,
+        "dataset": "mnist",
+        "model": {"name": "small_conv_net"},
+        "training": {"epochs": 1, "batch_size": 10, "lr": 0.1},
+        "method": method,
+        "rounds": 6,
+        "evaluate_every": 2,
+        "checkpoint_every": 2,
+    }
+    return config | changes
+
+
+def execute(inputs, folder: Path, config: dict | None = None, **changes) -> list[str]:
+    """Compute a run below `folder` and return its lines of progress."""
+    lines: list[str] = []
+    arguments = {
+        "config": config or configured(),
+        "out": folder / "record",
+        "saved": folder / "checkpoint.safetensors",
+        "code": "0123456789abcdef",
+        "device": "cpu",
+        "workers": 1,
+        "tell": lines.append,
+    }
+    runs.execute(**(inputs | arguments | changes))
+    return lines
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / "record" / name).read_bytes() for name in SAME}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(inputs, tmp_path_factory):
+    """Folders of undisturbed runs by name of the method."""
+    found = {}
+    for method in (CFL, FEDAVG):
+        found[method["name"]] = tmp_path_factory.mktemp(method["name"])
+        execute(inputs, found[method["name"]], configured(method))
+    return found
+
+
+# ---- What a run leaves --------------------------------------------------------------------------
+
+
+def test_four_files_and_no_checkpoint(undisturbed):
+    folder = undisturbed["cfl"]
+    assert sorted(path.name for path in (folder / "record").iterdir()) == sorted(RECORD_FILES)
+    assert not (folder / "checkpoint.safetensors").exists()
+
+
+def test_record_says_what_was_computed_from_what(undisturbed, inputs):
+    record = records.load_record(undisturbed["cfl"] / "record")
+    data = datasets.load(inputs["data"])
+    assert record["config"] == json.loads(json.dumps(configured()))
+    assert record["code"] == "0123456789abcdef"
+    assert record["data"]["digest"] == data.digest
+    assert (record["data"]["source"], record["data"]["rows"]) == ("builtin", 200)
+    assert record["federation_digest"] == federations.load(inputs["federation"])[1]
+    assert record["versions"].keys() == {"python", "torch", "numpy"}
+    assert (record["metric"], record["rounds"]) == ("accuracy", 6)
+    assert record["true_groups"] == [0, 0, 1, 1]
+    assert record["cost"]["seconds"] > 0
+    assert record["cost"]["peak_memory_mb"] > 10
+    assert record["cost"]["threads"] == 1
+
+
+def test_tree_groups_and_models_fit_together(undisturbed):
+    folder = undisturbed["cfl"] / "record"
+    record, models = records.load_record(folder), records.load_models(folder)
+    tree = record["tree"]
+    assert {node["split_round"] for node in tree if node["children"]} == {2, 4}
+    leaves = {node["id"]: node["clients"] for node in tree if not node["children"]}
+    assert record["groups"] == [
+        next(leaf for leaf, clients in leaves.items() if client in clients) for client in range(4)
+    ]
+    expected = {f"node{node['id']}.model" for node in tree}
+    expected |= {f"node{node['id']}.updates" for node in tree if node["parent"] is not None}
+    expected |= {f"node{node['id']}.similarity" for node in tree if node["children"]}
+    assert models.keys() == expected
+    for node in tree:
+        assert models[f"node{node['id']}.model"].shape == (record["parameters"],)
+    for node in tree[1:]:
+        shape = (len(node["clients"]), record["parameters"])
+        assert models[f"node{node['id']}.updates"].shape == shape
+    assert [new["client"] for new in record["newcomers"]] == [4, 5]
+    assert all(new["leaf"] in leaves for new in record["newcomers"])
+
+
+def test_scores_are_taken_when_due_and_at_the_end(undisturbed):
+    rounds = records.load_rounds(undisturbed["fedavg"] / "record")
+    scores = rounds[rounds["metric"] == "accuracy"]
+    assert sorted(scores["round"].unique()) == [0, 2, 4, 6]
+    assert [sorted(each["member"]) for _, each in scores.groupby("round")] == [[0, 1, 2, 3]] * 4
+    updates = rounds[rounds["metric"] == "gap_update"]
+    assert updates["round"].tolist() == [0, 1, 2, 3, 4, 5]
+    gradients = rounds[rounds["metric"] == "gap_gradient"]
+    assert gradients["round"].tolist() == [2, 4]
+
+
+def test_training_learns(undisturbed):
+    rounds = records.load_rounds(undisturbed["fedavg"] / "record")
+    losses = rounds[rounds["metric"] == "loss"].groupby("round")["value"].mean()
+    assert losses.iloc[-1] < losses.iloc[0]
+
+
+# ---- The same bytes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [CFL, FEDAVG], ids=lambda method: method["name"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_second_run_leaves_the_same_bytes_with_one_and_two_threads(
+    inputs, undisturbed, tmp_path, method, workers
+):
+    execute(inputs, tmp_path, configured(method), workers=workers)
+    assert contents(tmp_path) == contents(undisturbed[method["name"]])
+
+
+def test_what_happened_before_in_the_process_changes_nothing(inputs, undisturbed, tmp_path):
+    torch.manual_seed(123)
+    torch.rand(7)
+    np.random.default_rng(5).random()
+    execute(inputs, tmp_path)
+    assert contents(tmp_path) == contents(undisturbed["cfl"])
+
+
+def test_another_seed_is_another_run(inputs, undisturbed, tmp_path):
+    execute(inputs, tmp_path, configured(seed=1))
+    other = contents(tmp_path)
+    assert all(other[name] != contents(undisturbed["cfl"])[name] for name in SAME)
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+def kill_after(round_: int, monkeypatch) -> None:
+    """Let the process end when so many rounds are done, before anything more is written."""
+    step = runs.step
+
+    def last(run) -> None:
+        if run.completed == round_:
+            raise KilledError
+        step(run)
+
+    def no_record(*_) -> None:
+        raise KilledError
+
+    monkeypatch.setattr(runs, "step", last)
+    monkeypatch.setattr(runs, "write", no_record)
+
+
+@pytest.mark.parametrize("method", [CFL, FEDAVG], ids=lambda method: method["name"])
+@pytest.mark.parametrize("round_", range(7))
+def test_a_run_that_ended_after_any_round_is_continued_to_the_same_bytes(
+    inputs, undisturbed, tmp_path, monkeypatch, method, round_
+):
+    config = configured(method)
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        kill_after(round_, patch)
+        execute(inputs, tmp_path, config)
+    assert not (tmp_path / "record").exists()
+    lines = execute(inputs, tmp_path, config)
+    saved = round_ - round_ % 2
+    assert lines[:1] == [f"continuing after round {saved}"] if saved else PROGRESS.match(lines[0])
+    assert contents(tmp_path) == contents(undisturbed[method["name"]])
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"config": configured(rounds=5)}, {"code": "another"}, {"config": configured(seed=1)}],
+    ids=["rounds", "code", "seed"],
+)
+def test_a_checkpoint_of_another_configuration_or_code_is_not_continued(
+    inputs, undisturbed, tmp_path, monkeypatch, changes
+):
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        kill_after(4, patch)
+        execute(inputs, tmp_path, **changes)
+    lines = execute(inputs, tmp_path)
+    assert not any("continuing" in line for line in lines)
+    assert contents(tmp_path) == contents(undisturbed["cfl"])
+
+
+def test_a_checkpoint_of_another_federation_is_not_continued(inputs, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        kill_after(4, patch)
+        execute(inputs, tmp_path)
+    data = datasets.load(inputs["data"])
+    settings = {"clients": 4, "groups": 2, "samples": 20, "newcomers": 5}
+    other = federations.build_federation(data, 1, "label_permutation", **settings)
+    federations.save(other, tmp_path / "other.safetensors")
+    lines = execute(inputs, tmp_path, federation=tmp_path / "other.safetensors")
+    assert not any("continuing" in line for line in lines)
+
+
+def test_a_damaged_checkpoint_is_not_continued(inputs, undisturbed, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        kill_after(4, patch)
+        execute(inputs, tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    lines = execute(inputs, tmp_path)
+    assert not any("continuing" in line for line in lines)
+    assert contents(tmp_path) == contents(undisturbed["cfl"])
+
+
+def command(inputs, folder: Path, config: dict, *more: str) -> list[str]:
+    """Arguments of the step that trains."""
+    options = {
+        "config": json.dumps(config),
+        "data": inputs["data"],
+        "federation": inputs["federation"],
+        "checkpoint": folder / "checkpoint.safetensors",
+        "code": "0123456789abcdef",
+        "device": "cpu",
+        "out": folder / "record",
+    }
+    pairs = (("--" + name, str(value)) for name, value in options.items())
+    return ["train", *(part for pair in pairs for part in pair), *more]
+
+
+@contextmanager
+def another_process(arguments: list[str]):
+    """The step in a process of its own, killed at the end whatever happens."""
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    call = [sys.executable, "-m", "clustered_fl", *arguments]
+    process = subprocess.Popen(call, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(path: Path, process: subprocess.Popen) -> None:
+    until = time.monotonic() + 120
+    while not path.exists():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until, f"{path} did not appear"
+        time.sleep(0.005)
+
+
+def test_kill_9_and_a_second_process_in_mid_run(inputs, tmp_path, capsys):
+    """A process is stopped, defends its run, is killed; the next one finishes what it began."""
+    config = configured(rounds=40)
+    execute(inputs, tmp_path / "undisturbed", config)
+    folder = tmp_path / "killed"
+    with another_process(command(inputs, folder, config)) as process:
+        wait_for(folder / "checkpoint.safetensors", process)
+        process.send_signal(signal.SIGSTOP)
+        assert not (folder / "record").exists()
+        assert main(command(inputs, folder, config)) == 2
+        refusal = f"error: this run is still being computed by process {process.pid}; "
+        assert capsys.readouterr().err == f"{refusal}wait for it or stop it\n"
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+    assert not (folder / "record").exists()
+    assert main(command(inputs, folder, config)) == 0
+    continued = re.match(r"continuing after round (\d+)\n", capsys.readouterr().err)
+    assert 2 <= int(continued[1]) < 40
+    assert contents(folder) == contents(tmp_path / "undisturbed")
+
+
+# ---- Progress -----------------------------------------------------------------------------------
+
+
+def test_progress_says_round_rate_score_and_time_left(inputs, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "PROGRESS_SECONDS", -1)
+    lines = execute(inputs, tmp_path)
+    assert [int(PROGRESS.fullmatch(line)[1]) for line in lines] == [1, 2, 3, 4, 5, 6]
+    assert lines[-1].endswith("0.0 min left")
+
+
+def test_progress_is_told_at_the_first_round_and_at_the_end(inputs, tmp_path):
+    lines = execute(inputs, tmp_path)
+    assert [int(PROGRESS.fullmatch(line)[1]) for line in lines] == [1, 6]
+
+
+# ---- What cannot be used ------------------------------------------------------------------------
+
+
+def test_cuda_without_a_gpu_is_one_sentence(inputs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    arguments = command(inputs, tmp_path, configured())
+    arguments[arguments.index("--device") + 1] = "cuda"
+    assert main(arguments) == 2
+    sentence = "device cuda asked for but no CUDA GPU is visible; use device=cpu or auto"
+    assert capsys.readouterr().err == f"error: {sentence}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_auto_is_the_gpu_only_where_there_is_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert runs.choose_device("auto").type == "cpu"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert runs.choose_device("auto").type == "cuda"
+    assert runs.choose_device("cpu").type == "cpu"
+
+
+def test_divergence_is_told_with_client_and_round_and_leaves_no_record(inputs, tmp_path, capsys):
+    training = {"epochs": 2, "batch_size": 10, "lr": 1e30}
+    assert main(command(inputs, tmp_path, configured(training=training))) == 2
+    *_, last = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(
+        r"error: client 0 has non-finite parameters after round 0; "
+        r"a learning rate below 1e\+30 or a gradient clip may help",
+        last,
+    )
+    assert not (tmp_path / "record").exists()
+
+
+@contextmanager
+def files_of_at_most(size: int):
+    """Let every write beyond `size` bytes of a file fail, as on a full disk."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+@pytest.mark.parametrize(
+    ("every", "file"), [(2, "checkpoint.safetensors"), (100, "record/models.safetensors")]
+)
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_written(
+    inputs, tmp_path, capsys, every, file
+):
+    arguments = command(inputs, tmp_path, configured(checkpoint_every=every))
+    with files_of_at_most(20_000):
+        assert main(arguments) == 2
+    *_, last = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(
+        f"error: cannot write {re.escape(str(tmp_path / file))}: .*File too large.*; "
+        "free space or choose another folder",
+        last,
+    )
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["checkpoint.lock"]
+    assert main(arguments) == 0
+    assert {path.name for path in (tmp_path / "record").iterdir()} == set(RECORD_FILES)
+
+
+@pytest.mark.parametrize("name", RECORD_FILES)
+def test_a_record_that_cannot_be_finished_is_not_there(
+    inputs, undisturbed, tmp_path, monkeypatch, name
+):
+    """record.json comes last; what was written before is whole, and the next start only writes."""
+    (tmp_path / "record" / name).mkdir(parents=True)
+    (tmp_path / "record" / name / "in the way").write_text("")
+    with pytest.raises(InputError, match=f"cannot write .*{name}"):
+        execute(inputs, tmp_path)
+    assert not (tmp_path / "record" / "record.json").is_file()
+    assert not list(tmp_path.rglob("*.part"))
+    (tmp_path / "record" / name / "in the way").unlink()
+    (tmp_path / "record" / name).rmdir()
+    assert execute(inputs, tmp_path) == ["continuing after round 6"]
+    assert contents(tmp_path) == contents(undisturbed["cfl"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"method": {"name": "magic"}},
+            "unknown method 'magic'; allowed are cfl, fedavg, local,",
+        ),
+        ({"model": {"name": "big"}}, "unknown model 'big'; allowed are le_net, small_conv_net"),
+        ({"method": CFL | {"fraction": 0.5}}, "CFL compares the updates of all clients: fraction"),
+    ],
+)
+def test_what_there_is_not_is_one_sentence_that_names_what_there_is(
+    inputs, tmp_path, changes, sentence
+):
+    with pytest.raises(InputError) as caught:
+        execute(inputs, tmp_path, configured(**changes))
+    assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": CFL | {"scedule": [2]}},
+        {"model": {"name": "small_conv_net", "hidden": 3}},
+        {"training": {"epochs": 1, "batch_size": 10, "learning_rate": 0.1}},
+    ],
+    ids=["method", "model", "training"],
+)
+def test_an_unknown_setting_is_one_sentence(inputs, tmp_path, changes):
+    with pytest.raises(InputError):
+        execute(inputs, tmp_path, configured(**changes))
+
+
+@pytest.mark.parametrize("name", ["data", "federation"])
+def test_an_absent_or_damaged_input_is_one_sentence(inputs, tmp_path, name):
+    path = tmp_path / "input.safetensors"
+    with pytest.raises(InputError, match="input.safetensors"):
+        execute(inputs, tmp_path, **{name: path})
+    path.write_bytes(inputs[name].read_bytes()[:-50])
+    with pytest.raises(InputError, match="input.safetensors"):
+        execute(inputs, tmp_path, **{name: path})
+    assert not (tmp_path / "record").exists()
+
+
+def test_the_lock_is_respected_within_a_process_too(inputs, tmp_path):
+    with (
+        checkpoint.sole_owner(tmp_path / "checkpoint.safetensors"),
+        pytest.raises(InputError, match=f"still being computed by process {os.getpid()}"),
+    ):
+        execute(inputs, tmp_path)
