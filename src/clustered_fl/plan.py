@@ -1,0 +1,189 @@
+"""The ledgers at one scale, as the workflow's rules ask for them.
+
+Every method that takes `wildcards` is an input or parameter function of a rule. Parameters that
+change rerun exactly the jobs that use them: a run's parameters are its resolved configuration and
+the fingerprint of the code that computes it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from clustered_fl.claims.papers import MODULES
+from clustered_fl.errors import InputError
+from clustered_fl.fingerprint import fingerprint, imported_by
+from clustered_fl.ledger import Artefact, Ledger, Study, load_ledger, resolved_runs
+from clustered_fl.methods import method_module
+from clustered_fl.models import model_module
+from clustered_fl.settings import Settings
+
+FORMATS = {"figure": ("png", "pdf", "svg", "csv"), "table": ("csv", "md", "tex")}
+RECORD_FILES = ("record.json", "cost.json", "rounds.parquet", "models.safetensors")
+
+
+class Plan:
+    """What there is to compute for one configuration of the workflow.
+
+    Args:
+        settings: checked configuration.
+        ledgers: folder with one `<paper>.yaml` per paper.
+    """
+
+    def __init__(self, settings: Settings, ledgers: Path) -> None:
+        self.settings = settings
+        self.results = f"results/{settings.scale}"
+        self.data = f"data/{settings.data_source}"
+        self.ledgers = {paper: load_ledger(ledgers / f"{paper}.yaml") for paper in settings.papers}
+        self.runs: dict[str, dict[str, Any]] = {}
+        self.studies: dict[str, Study] = {}
+        self.artefacts: dict[str, Artefact] = {}
+        for ledger in self.ledgers.values():
+            self._add(ledger)
+        for run in self.runs.values():
+            _code_of(run["config"])
+
+    def _add(self, ledger: Ledger) -> None:
+        self.runs |= resolved_runs(ledger, self.settings.scale)
+        self.studies |= ledger.studies
+        self.artefacts |= ledger.artefacts
+
+    def seeds(self, run: str) -> list[int]:
+        """Seeds of a run at this scale, cut to the configured number."""
+        return self.runs[run]["seeds"][: self.settings.seeds]
+
+    def members(self, family: str) -> list[str]:
+        """Runs that one entry of the ledger stands for: itself, or one per value of its sweep."""
+        return [name for name, run in self.runs.items() if run["family"] == family]
+
+    def folders(self, families: list[str]) -> dict[str, dict[int, str]]:
+        """Record folder of every seed of every run of these families."""
+        runs = [name for family in families for name in self.members(family)]
+        return {
+            run: {seed: f"{self.results}/runs/{run}/seed{seed}" for seed in self.seeds(run)}
+            for run in runs
+        }
+
+    def records(self, families: list[str]) -> list[str]:
+        """Files that must exist before these families can be read."""
+        folders = self.folders(families).values()
+        return [
+            f"{path}/{name}"
+            for seeds in folders
+            for path in seeds.values()
+            for name in RECORD_FILES
+        ]
+
+    def study_files(self, names: list[str]) -> list[str]:
+        """Records of these studies; their tables lie beside them."""
+        return [f"{self.results}/studies/{name}/record.json" for name in names]
+
+    def dataset_of(self, wildcards: Any) -> str:
+        """Canonical arrays that a run trains on."""
+        return f"{self.data}/{self._config(wildcards)['dataset']}.safetensors"
+
+    def federation_settings(self, wildcards: Any) -> str:
+        """The federation of a run, as JSON."""
+        return json.dumps(self._config(wildcards)["federation"], sort_keys=True)
+
+    def run_config(self, wildcards: Any) -> str:
+        """The resolved run with its seed, as JSON."""
+        config = self._config(wildcards) | {"seed": int(wildcards.seed)}
+        return json.dumps(config, sort_keys=True)
+
+    def run_code(self, wildcards: Any) -> str:
+        """Fingerprint of what computes a run: the run loop, its method and its network."""
+        return fingerprint("clustered_fl.runs", *_code_of(self._config(wildcards)))
+
+    def _config(self, wildcards: Any) -> dict[str, Any]:
+        if wildcards.run not in self.runs:
+            raise InputError(
+                f"unknown run {wildcards.run!r}; the ledger has {', '.join(self.runs)}"
+            )
+        return self.runs[wildcards.run]["config"]
+
+    def study_settings(self, wildcards: Any) -> str:
+        """Settings of a study at this scale, as JSON."""
+        study = self.studies[wildcards.study]
+        return json.dumps(
+            study.settings | study.scales.get(self.settings.scale, {}), sort_keys=True
+        )
+
+    def study_function(self, wildcards: Any) -> str:
+        """module.function of a study below clustered_fl.theory."""
+        return self.studies[wildcards.study].function
+
+    def artefact_inputs(self, wildcards: Any) -> list[str]:
+        """Everything that an artefact's notebook reads."""
+        artefact = self.artefacts[wildcards.artefact]
+        return self.records(artefact.runs) + self.study_files(artefact.studies)
+
+    def artefact_notebook(self, wildcards: Any) -> str:
+        """Source of an artefact's notebook."""
+        return f"notebooks/{self.artefacts[wildcards.artefact].notebook}"
+
+    def artefact_code(self, wildcards: Any) -> str:
+        """Fingerprint of everything first-party that the notebook imports."""
+        path = Path(self.artefact_notebook(wildcards))
+        if not path.exists():
+            raise InputError(f"{wildcards.artefact} names the notebook {path}, which is not there")
+        cells = json.loads(path.read_text())["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        return fingerprint("clustered_fl.notebook", *imported_by("\n".join(code)))
+
+    def artefact_parameters(self, wildcards: Any) -> str:
+        """Values of the notebook's parameters cell, as JSON."""
+        artefact = self.artefacts[wildcards.artefact]
+        values = {
+            "artefact": wildcards.artefact,
+            "runs": {family: self.folders([family]) for family in artefact.runs},
+            "studies": {name: f"{self.results}/studies/{name}" for name in artefact.studies},
+            "scale": self.settings.scale,
+            "source": self.settings.data_source,
+        }
+        return json.dumps(values | artefact.parameters, sort_keys=True)
+
+    def artefact_caption(self, wildcards: Any) -> str:
+        """Title, caption and place in the paper, for the workflow's report."""
+        artefact = self.artefacts[wildcards.artefact]
+        return f"**{artefact.title}** ({artefact.where}). {artefact.caption}"
+
+    def named(self, kind: str) -> list[str]:
+        """Names of all artefacts of one kind."""
+        return [name for name, artefact in self.artefacts.items() if artefact.kind == kind]
+
+    def artefact_files(self, name: str) -> list[str]:
+        """What an artefact leaves: its page and its figure or table in every format."""
+        suffixes = ("html", *FORMATS[self.artefacts[name].kind])
+        return [f"{self.results}/artefacts/{name}/{name}.{suffix}" for suffix in suffixes]
+
+    def settings_json(self) -> str:
+        """The configuration, for steps that read the ledgers themselves."""
+        return self.settings.model_dump_json(exclude_none=True)
+
+    def claim_modules(self) -> list[str]:
+        """Modules whose code decides verdicts."""
+        named = [f"clustered_fl.claims.{p}.{m}" for p in self.ledgers for m in MODULES[p]]
+        return ["clustered_fl.claims.verdicts", *named]
+
+    def paper_files(self, paper: str) -> list[str]:
+        """Every table and figure of one paper."""
+        return [
+            file for name in self.ledgers[paper].artefacts for file in self.artefact_files(name)
+        ]
+
+    def study_code(self, wildcards: Any) -> str:
+        """Fingerprint of a study's module."""
+        module = self.studies[wildcards.study].function.rpartition(".")[0]
+        return fingerprint(f"clustered_fl.theory.{module}")
+
+
+def _code_of(config: dict[str, Any]) -> tuple[str, str]:
+    """Modules of a run's method and network.
+
+    Raises:
+        InputError: if the run names none or one that there is not.
+    """
+    for part in ("method", "model"):
+        if "name" not in config[part]:
+            raise InputError(f"the {part} of the run {config['run']} needs a name")
+    return method_module(config["method"]["name"]), model_module(config["model"]["name"])

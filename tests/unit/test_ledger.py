@@ -1,0 +1,359 @@
+"""The ledger: slips of the pen are named, and the committed one is complete and can be run."""
+
+import json
+from copy import deepcopy
+from inspect import signature
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clustered_fl.claims.papers import predicates_of
+from clustered_fl.claims.verdicts import check_complete
+from clustered_fl.data.federation import PARTITIONS
+from clustered_fl.data.registry import read_registry
+from clustered_fl.engine.training import LocalSettings
+from clustered_fl.errors import InputError
+from clustered_fl.ledger import SCALES, Configuration, load_ledger, resolved_runs
+from clustered_fl.methods import load_method
+from clustered_fl.models import IMAGE_MODELS, build_model
+from clustered_fl.runs import begin
+from clustered_fl.theory import checks, demo_index_bug, geometry, paths, separation, violations
+
+ROOT = Path(__file__).parents[2]
+PAPERS = sorted(path.stem for path in (ROOT / "config" / "papers").glob("*.yaml"))
+STUDIES = (checks, demo_index_bug, geometry, paths, separation, violations)
+
+SMALL = {
+    "paper": "cfl",
+    "title": "A paper",
+    "authors": "Somebody",
+    "versions": ["first"],
+    "runs": {
+        "one": {
+            "purpose": "to test",
+            "expected": "nothing",
+            "minutes": {"demo": 1},
+            "dataset": "mnist",
+            "federation": {"kind": "label_swap", "clients": 4, "groups": 2, "samples": 20},
+            "model": {"name": "small_conv_net"},
+            "training": {"epochs": 1, "batch_size": 10, "lr": 0.1},
+            "method": {"name": "cfl", "schedule": [1]},
+            "rounds": 5,
+            "seeds": {"demo": [0, 1], "paper": [0]},
+            "scales": {"demo": {"rounds": 3, "federation": {"samples": 10}}},
+        }
+    },
+    "studies": {"toy": {"purpose": "to test", "function": "violations.assumption_violations"}},
+    "artefacts": {
+        "cfl_fig1": {
+            "kind": "figure",
+            "title": "A figure",
+            "caption": "Something.",
+            "published": "nothing",
+            "where": "nowhere",
+            "notebook": "cfl/violations.ipynb",
+            "runs": ["one"],
+            "studies": ["toy"],
+        }
+    },
+    "claims": {
+        "CFL-F1-a": {
+            "artefact": "cfl_fig1",
+            "statement": "It works",
+            "published": "no number",
+            "where": "nowhere",
+            "runs": ["one"],
+        }
+    },
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content) -> Path:
+        path = tmp_path / "cfl.yaml"
+        path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+        return path
+
+    return write
+
+
+def changed(place: str, value) -> dict:
+    """The small ledger with one value put in, or taken out if it is None."""
+    content = deepcopy(SMALL)
+    *parents, key = place.split("/")
+    inner = content
+    for parent in parents:
+        inner = inner[parent]
+    if value is None:
+        del inner[key]
+    else:
+        inner[key] = value
+    return content
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        load_ledger(path)
+    (sentence,) = str(caught.value).splitlines()
+    return sentence.replace(str(path), "cfl.yaml")
+
+
+def test_small_ledger_is_accepted(write):
+    assert list(load_ledger(write(SMALL)).runs) == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "sentence"),
+    [
+        ("colour", 1, "unknown key 'colour'; allowed are paper, title"),
+        ("runs/one/color", 1, "unknown key 'runs.one.color'; allowed are dataset, federation"),
+        ("studies/toy/seed", 1, "unknown key 'studies.toy.seed'; allowed are purpose, function"),
+        ("artefacts/cfl_fig1/run", [], "unknown key 'artefacts.cfl_fig1.run'; allowed are kind,"),
+        ("claims/CFL-F1-a/run", "a", "unknown key 'claims.CFL-F1-a.run'; allowed are artefact,"),
+        (
+            "runs/one/sweep",
+            {"setting": "rounds", "value": {}, "values": {}},
+            "unknown key 'runs.one.sweep.value'; allowed are setting, values",
+        ),
+        ("runs/one/purpose", None, "runs.one.purpose is missing"),
+        ("runs/one/rounds", 0, "runs.one.rounds: Input should be greater than or equal to 1"),
+        ("runs/one/evaluate_every", 0, "runs.one.evaluate_every: Input should be greater"),
+        ("runs/one/training/lr", "high", "runs.one.training.lr.int: Input should be a valid"),
+        ("runs/one/rounds", "many", "runs.one.rounds: Input should be a valid integer"),
+        ("runs/one/seeds", {"huge": [0]}, "Input should be 'demo', 'desktop' or 'paper' (found"),
+        ("runs/one/scales", {"huge": {}}, "Input should be 'demo', 'desktop' or 'paper' (found"),
+        ("runs/one/variant", "mine", "runs.one.variant: Input should be 'paper' or 'code'"),
+        ("artefacts/cfl_fig1/kind", "film", "artefacts.cfl_fig1.kind: Input should be 'figure'"),
+        ("artefacts/cfl_fig1/runs", ["two"], "cfl_fig1 names run 'two', which is not there"),
+        ("artefacts/cfl_fig1/studies", ["two"], "cfl_fig1 names study 'two', which is not there"),
+        ("claims/CFL-F1-a/runs", ["two"], "CFL-F1-a names run 'two', which is not there"),
+        ("claims/CFL-F1-a/artefact", "x", "CFL-F1-a names artefact 'x', which is not there"),
+        ("claims", None, "claims is missing"),
+    ],
+)
+def test_a_slip_of_the_pen_is_named_with_what_is_allowed(write, place, value, sentence):
+    assert sentence in refusal(write(changed(place, value)))
+
+
+@pytest.mark.parametrize("text", ["1e-3", "1E-3", "+1e-3", "1.0e-3", "0.001", ".001"])
+def test_a_number_is_a_number_however_it_is_written(write, text):
+    written = yaml.safe_dump(SMALL).replace("lr: 0.1", f"lr: {text}")
+    runs = resolved_runs(load_ledger(write(written)), "demo")
+    assert runs["one"]["config"]["training"] == {"epochs": 1, "batch_size": 10, "lr": 0.001}
+
+
+def test_whole_numbers_stay_whole(write):
+    """A configuration that reads differently would train again."""
+    assert '"epochs": 1,' in json.dumps(resolved_runs(load_ledger(write(SMALL)), "demo"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"round": 3}, "run one at scale demo: unknown key 'round'; allowed are dataset,"),
+        ({"seeds": {"demo": [2]}}, "run one at scale demo: unknown key 'seeds'; allowed are"),
+        ({"rounds": 0}, "run one at scale demo: rounds: Input should be greater than or equal"),
+        ({"method": "cfl"}, "run one at scale demo: method: Input should be a valid dictionary"),
+    ],
+)
+def test_what_a_scale_changes_is_checked_like_the_run(write, changes, sentence):
+    assert sentence in refusal(write(changed("runs/one/scales", {"demo": changes})))
+
+
+def test_what_a_sweep_changes_is_checked_like_the_run(write):
+    sweep = {"setting": "round", "values": {"paper": [5]}}
+    expected = "run one_5 at scale paper: unknown key 'round'; allowed are dataset,"
+    assert expected in refusal(write(changed("runs/one/sweep", sweep)))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("runs: {", "cannot read cfl.yaml: while parsing a flow node"),
+        ("a: b: c", "cannot read cfl.yaml: mapping values are not allowed here"),
+        ("", "cfl.yaml: all of it: Input should be a valid dictionary"),
+        ("- a list", "cfl.yaml: all of it: Input should be a valid dictionary"),
+    ],
+)
+def test_what_is_not_a_ledger_is_one_sentence(write, text, sentence):
+    assert sentence in refusal(write(text))
+
+
+def test_an_absent_ledger_is_one_sentence(tmp_path):
+    assert "cannot read cfl.yaml: [Errno 2] No such file" in refusal(tmp_path / "cfl.yaml")
+
+
+def test_a_run_pasted_under_a_name_that_is_taken_hides_no_other(write):
+    text = yaml.safe_dump(SMALL)
+    run = "  one:\n    dataset: mnist\n"
+    line = text[: text.index("  one:")].count("\n") + 1
+    assert text.count("  one:\n    dataset: mnist\n") == 1
+    pasted = text.replace(run, f"  one:\n    dataset: cifar10\n{run}")
+    assert (
+        refusal(write(pasted))
+        == f"cfl.yaml: 'one' is there twice in the part that begins in line {line}"
+    )
+
+
+def test_a_merged_run_may_replace_what_it_takes_over(write):
+    text = yaml.safe_dump(SMALL).replace("  one:\n", "  one: &one\n")
+    text = text.replace("\nstudies:\n", "\n  two:\n    <<: *one\n    rounds: 7\nstudies:\n")
+    runs = load_ledger(write(text)).runs
+    assert (runs["one"].rounds, runs["two"].rounds, runs["two"].dataset) == (5, 7, "mnist")
+
+
+def test_settings_of_a_scale_are_merged_key_by_key(write):
+    ledger = load_ledger(write(SMALL))
+    demo, paper = (resolved_runs(ledger, scale)["one"] for scale in ("demo", "paper"))
+    assert demo["config"]["rounds"] == 3
+    assert demo["config"]["federation"] == SMALL["runs"]["one"]["federation"] | {"samples": 10}
+    assert paper["config"]["rounds"] == 5
+    assert paper["config"]["federation"] == SMALL["runs"]["one"]["federation"]
+    assert (demo["seeds"], paper["seeds"]) == ([0, 1], [0])
+    assert resolved_runs(ledger, "desktop")["one"]["seeds"] == []
+
+
+def test_a_configuration_names_run_paper_and_scale_but_not_what_changes_no_result(write):
+    config = resolved_runs(load_ledger(write(SMALL)), "demo")["one"]["config"]
+    assert set(config) == {*Configuration.model_fields, "run", "paper", "scale"}
+    assert (config["run"], config["paper"], config["scale"]) == ("one", "cfl", "demo")
+
+
+def test_a_sweep_is_one_run_per_value_of_its_scale(write):
+    sweep = {"setting": "federation.samples", "values": {"demo": [5, 7], "paper": [9]}}
+    ledger = load_ledger(write(changed("runs/one/sweep", sweep)))
+    runs = resolved_runs(ledger, "demo")
+    assert list(runs) == ["one_5", "one_7"]
+    assert {run["family"] for run in runs.values()} == {"one"}
+    assert [run["config"]["federation"]["samples"] for run in runs.values()] == [5, 7]
+    assert {run["config"]["federation"]["clients"] for run in runs.values()} == {4}
+    assert {run["config"]["rounds"] for run in runs.values()} == {3}
+    assert list(resolved_runs(ledger, "paper")) == ["one_9"]
+    assert list(resolved_runs(ledger, "desktop")) == []
+
+
+# ---- The committed ledgers -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=PAPERS)
+def ledger(request):
+    return load_ledger(ROOT / "config" / "papers" / f"{request.param}.yaml")
+
+
+def configurations(ledger) -> list[dict]:
+    return [run["config"] for scale in SCALES for run in resolved_runs(ledger, scale).values()]
+
+
+def test_committed_ledger_of_cfl_is_whole():
+    ledger = load_ledger(ROOT / "config" / "papers" / "cfl.yaml")
+    figures = {*(f"cfl_fig{n}" for n in range(1, 11)), "cfl_arxiv_fig2"}
+    figures |= {f"cfl_arxiv_fig{n}" for n in (10, 11, 12)}
+    assert {n for n, a in ledger.artefacts.items() if a.kind == "figure"} == figures
+    assert {"cfl_table1", "cfl_table2"} <= ledger.artefacts.keys()
+    assert len(ledger.claims) >= 59
+
+
+def test_every_claim_has_a_predicate_and_every_predicate_a_claim(ledger):
+    check_complete(ledger, predicates_of(ledger.paper))
+
+
+def test_every_notebook_exists(ledger):
+    notebooks = {artefact.notebook for artefact in ledger.artefacts.values()}
+    assert sorted(n for n in notebooks if not (ROOT / "notebooks" / n).is_file()) == []
+
+
+def test_every_run_says_what_it_is_for_and_how_long_it_takes(ledger):
+    for name, run in ledger.runs.items():
+        assert run.purpose.strip(), name
+        assert run.expected.strip(), name
+        assert run.seeds.keys() <= run.minutes.keys(), name
+        assert all(minutes > 0 for minutes in run.minutes.values()), name
+        assert all(len(set(seeds)) == len(seeds) for seeds in run.seeds.values()), name
+
+
+def test_every_run_and_study_serves_an_artefact_or_a_claim(ledger):
+    users = [*ledger.artefacts.values(), *ledger.claims.values()]
+    for kind in ("runs", "studies"):
+        used = {name for user in users for name in getattr(user, kind)}
+        assert getattr(ledger, kind).keys() - used == set()
+
+
+def test_every_claim_has_evidence_that_its_artefact_does_not_contradict(ledger):
+    for name, claim in ledger.claims.items():
+        assert claim.runs or claim.studies, name
+        assert claim.statement.strip(), name
+        assert claim.published.strip(), name
+
+
+def test_names_of_runs_are_unique_when_sweeps_are_expanded(ledger):
+    for scale in SCALES:
+        expected = sum(
+            1 if run.sweep is None else len(run.sweep.values.get(scale, []))
+            for run in ledger.runs.values()
+        )
+        assert len(resolved_runs(ledger, scale)) == expected
+
+
+def test_a_sweep_has_values_wherever_it_has_seeds(ledger):
+    for name, run in ledger.runs.items():
+        values = run.sweep.values if run.sweep else run.seeds
+        assert {scale for scale in run.seeds if not values.get(scale)} == set(), name
+
+
+def test_every_dataset_is_known_and_has_a_stand_in_for_the_demo(ledger):
+    registry = read_registry(ROOT / "config" / "datasets.yaml")
+    for config in configurations(ledger):
+        assert config["dataset"] in registry
+        assert config["scale"] != "demo" or registry[config["dataset"]].stand_in
+
+
+def test_every_federation_takes_its_settings(ledger):
+    for config in configurations(ledger):
+        settings = dict(config["federation"])
+        signature(PARTITIONS[settings.pop("kind")]).bind("dataset", "seed", **settings)
+
+
+def test_every_local_training_takes_its_settings(ledger):
+    for config in configurations(ledger):
+        settings = LocalSettings(**config["training"])
+        assert min(settings.epochs, settings.batch_size, settings.lr) > 0
+
+
+class NoEngine:
+    """Stands where `begin` needs an engine to have initial models made."""
+
+
+def test_every_method_takes_its_settings(ledger, monkeypatch):
+    for config in configurations(ledger):
+        monkeypatch.setattr(load_method(config["method"]["name"]), "init", lambda *_: "a state")
+        settings = begin(config, NoEngine()).settings
+        asked = {key: value for key, value in config["method"].items() if key != "name"}
+        assert json.dumps({key: getattr(settings, key) for key in asked}) == json.dumps(asked)
+
+
+def test_every_scheduled_split_comes_before_the_last_round(ledger):
+    for config in configurations(ledger):
+        assert all(0 < round_ < config["rounds"] for round_ in config["method"].get("schedule", []))
+
+
+def test_every_network_takes_its_settings(ledger):
+    read_by_the_task = {"name", "normalise", "length"}
+    for config in configurations(ledger):
+        name = config["model"]["name"]
+        options = {k: v for k, v in config["model"].items() if k not in read_by_the_task}
+        image_shape = (3, 32, 32) if config["dataset"] == "cifar10" else (1, 28, 28)
+        if name not in IMAGE_MODELS:
+            assert {"length", "vocabulary"} <= config["model"].keys()
+            options["vocabulary"] = 20
+        build_model(name, image_shape, 10, **options)
+
+
+def test_every_study_takes_its_settings(ledger):
+    modules = {module.__name__.rpartition(".")[2]: module for module in STUDIES}
+    for study in ledger.studies.values():
+        module, _, name = study.function.partition(".")
+        compute = getattr(modules[module], name)
+        for scale in (None, *SCALES):
+            signature(compute).bind(seed=0, **(study.settings | study.scales.get(scale, {})))
