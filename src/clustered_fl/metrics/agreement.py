@@ -1,0 +1,38 @@
+"""How a run's grouping compares with the true groups, which only scoring may see."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from clustered_fl.data.partition import single_model_ceiling
+
+Record = Mapping[str, Any]
+
+
+def index(first: Sequence[int], second: Sequence[int]) -> float:
+    """Adjusted Rand index of two groupings of the same clients: 1 if they are the same."""
+    return float(adjusted_rand_score(first, second))
+
+
+def is_exact(record: Record) -> bool:
+    """Whether the final groups are exactly the true groups."""
+    return len(set(record["groups"])) == len(set(record["true_groups"])) and (
+        index(record["true_groups"], record["groups"]) == 1
+    )
+
+
+def ceiling(record: Record) -> float:
+    """Best mean accuracy of any single model for all training clients, newcomers left out."""
+    maps = np.array(record["label_maps"])
+    return single_model_ceiling(maps[: len(record["true_groups"])])
+
+
+def newcomers_at_home(record: Record) -> list[bool]:
+    """For each newcomer, whether all clients of the leaf it was led to share its true group."""
+    truth = record["true_groups"]
+    return [
+        {truth[client] for client in new["clients"]} == {new["true_group"]}
+        for new in record["newcomers"]
+    ]

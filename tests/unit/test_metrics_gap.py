@@ -1,0 +1,65 @@
+"""Separation gaps of many runs: read, cut at one round, first positive, certificates."""
+
+import pandas as pd
+import pytest
+from tiny_records import record, rows, write
+
+from clustered_fl.metrics import gap
+
+
+def federated(samples: int) -> dict:
+    config = record()["config"] | {"federation": {"clients": 6, "samples": samples}}
+    return record(config=config)
+
+
+@pytest.fixture
+def folders(tmp_path) -> dict:
+    """Two sizes; the larger ran longer, the smaller has two seeds."""
+    curves = {
+        ("few", "0", 10): ({0: -9, 1: -0.5, 2: -0.2}, {1: -0.6, 2: -0.3}),
+        ("few", "1", 10): ({0: -9, 1: -0.3, 2: 0.4}, {1: -0.6, 2: -0.5}),
+        ("many", "0", 50): ({0: -9, 1: 0.1, 2: 0.2, 3: 0.3}, {2: 0.1, 3: 0.2}),
+    }
+    found: dict = {}
+    for (run, seed, samples), (update, gradient) in curves.items():
+        measured = rows(gap_update=update, gap_gradient=gradient, size={0: 6.0})
+        folder = write(tmp_path / run / f"seed{seed}", federated(samples), measured)
+        found.setdefault(run, {})[seed] = folder
+    return found
+
+
+def test_gaps_are_read_from_the_first_round_on(folders):
+    table = gap.by_round(folders)
+    assert table["round"].min() == 1
+    assert len(table) == 2 + 2 + 2 + 2 + 3 + 2
+    assert set(table["samples"]) == {10, 50}
+    few = table[(table["samples"] == 10) & (table["similarity"] == "update")]
+    assert few["gap"].tolist() == [-0.5, -0.2, -0.3, 0.4]
+
+
+def test_runs_of_different_length_are_cut_at_one_round(folders):
+    table = gap.at_last_gradient(gap.by_round(folders))
+    assert set(table["round"]) == {2}
+    assert len(table) == 6
+
+
+def test_first_positive_is_of_the_mean_over_seeds(folders):
+    table = gap.at_last_gradient(gap.by_round(folders))
+    assert gap.first_positive(table, "samples").to_dict() == {"update": 10, "gradient": 50}
+
+
+def test_a_gap_that_never_opens_is_absent():
+    table = pd.DataFrame({"similarity": ["update", "gradient"], "round": 1, "gap": [0.0, 0.1]})
+    assert gap.first_positive(table, "round").to_dict() == {"gradient": 1}
+
+
+def test_certificates_are_counted_per_group_and_round():
+    values = {("gap_update", 1): 0.1, ("correct_update", 1): 1.0}
+    values |= {("gap_update", 2): -0.1, ("correct_update", 2): 1.0}
+    values |= {("gap_update", 3): -0.1, ("correct_update", 3): 0.0}
+    values |= {("gap_update", 4): 0.2, ("correct_update", 4): 0.0}
+    frame = pd.DataFrame(
+        [("r", 0, round_, 0, metric, v) for (metric, round_), v in values.items()],
+        columns=["run", "seed", "round", "member", "metric", "value"],
+    )
+    assert gap.certificates(frame) == {"positive": 2, "correct": 1, "uncertified": 1}
