@@ -1,0 +1,229 @@
+"""One style for all figures, saving that leaves equal bytes for equal numbers, larger drawings."""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
+
+from clustered_fl.files import replacing
+
+DEMO = "built-in demo data: shows that the pipeline works, says nothing about the paper"
+
+# Colour-blind safe; clusters take them in order, methods by name. Purple comes before vermilion,
+# which is too near to orange for the four clusters of most figures.
+_BLUE, _ORANGE, _GREEN, _VERMILION, _PURPLE, *_OTHERS = sns.color_palette("colorblind", 8).as_hex()
+CLUSTERS = [_BLUE, _ORANGE, _GREEN, _PURPLE, _VERMILION, *_OTHERS]
+METHODS = {
+    "cfl": _BLUE,
+    "fedavg": "#444444",
+    "local": _ORANGE,
+    "oracle": _GREEN,
+}
+SIMILARITIES = {"update": _BLUE, "gradient": _VERMILION}
+# Groups of several true clusters, which have no colour of their own.
+MIXED, BAND = "#333333", "#e8e8e8"
+_DASHES = ("solid", "dashed", "dashdot", "dotted")
+
+_STYLE = {
+    "svg.hashsalt": "clustered-fl",
+    "figure.constrained_layout.use": True,
+    # seaborn asks for Arial first, which few machines have; this one comes with matplotlib.
+    "font.sans-serif": ["DejaVu Sans"],
+    "figure.dpi": 130,
+    "savefig.dpi": 160,
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+}
+
+
+def use_style() -> None:
+    """Set the common style for all figures made after it."""
+    sns.set_theme(style="ticks", context="paper")
+    mpl.rcParams.update(_STYLE)
+
+
+def provenance(
+    scale: str, source: str, seeds: int | Sequence[int] | pd.Series | None, data: str = ""
+) -> str:
+    """The line below every figure: scale, data, number of seeds.
+
+    Args:
+        scale: demo, desktop or paper.
+        source: builtin, mirror or download; "none" where no data is involved.
+        seeds: number of seeds shown, or of each panel; None where nothing is random.
+        data: what the reader must know of the data beyond its source, such as missing rows.
+    """
+    parts = [f"scale {scale}"]
+    if source == "builtin":
+        parts.append(DEMO)
+    elif source != "none":
+        parts.append(f"real data ({source})")
+    if data:
+        parts.append(data)
+    if seeds is not None:
+        counts = sorted(set(np.atleast_1d(seeds).tolist()))
+        number = "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])
+        parts.append(f"{number} seed{'' if counts == [1] else 's'}")
+    return " · ".join(parts)
+
+
+def missing_data(records: Iterable[Mapping[str, Any]]) -> str:
+    """What the provenance line says of real datasets that are not complete; "" if all are."""
+    about = [record["data"] for record in records]
+    partial = [each for each in about if each["source"] != "builtin" and not each["complete"]]
+    return "; ".join(sorted({f"{each['name']}: {each['note']}" for each in partial}))
+
+
+def save(figure: Figure, data: pd.DataFrame, out: Path, name: str, note: str) -> None:
+    """Write the figure as PNG, PDF and SVG, and the numbers that it shows as CSV.
+
+    Args:
+        figure: with constrained layout, so that the note finds room.
+        data: tidy table of everything drawn.
+        out: folder.
+        name: of the artefact; the files are `<name>.png` and so on.
+        note: the provenance line, drawn below the figure.
+    """
+    lines = textwrap.fill(note, int(_NOTE_PER_INCH * figure.get_figwidth()))
+    figure.supxlabel(lines, fontsize=7, color="#555555", x=0.01, ha="left")
+    for suffix, metadata in _METADATA.items():
+        with replacing(Path(out) / f"{name}.{suffix}") as beside:
+            figure.savefig(beside, format=suffix, metadata=metadata)
+    with replacing(Path(out) / f"{name}.csv") as beside:
+        data.to_csv(beside, index=False, float_format="%.6g")
+
+
+# Characters of the note's size that fit in one inch.
+_NOTE_PER_INCH = 17
+# Dates and versions would make equal figures differ.
+_METADATA = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+    "svg": {"Date": None, "Creator": None},
+}
+
+
+def panels(
+    rows: int, columns: int, width: float = 3.4, height: float = 2.6
+) -> tuple[Figure, np.ndarray]:
+    """A styled figure and its axes, always a 2-d array [rows, columns]; inches per panel."""
+    use_style()
+    size = (width * columns, height * rows)
+    return plt.subplots(rows, columns, figsize=size, squeeze=False)
+
+
+def cluster_colour(group: int) -> str:
+    """Colour of a true cluster; after eight they repeat."""
+    return CLUSTERS[group % len(CLUSTERS)]
+
+
+def group_styles(groups: Mapping[int, set[int]]) -> dict[int, dict[str, Any]]:
+    """How to draw one curve per group of clients.
+
+    Args:
+        groups: group -> true clusters that its clients come from.
+
+    Returns:
+        Group -> keywords of `plot`: a group of one true cluster has its colour, the mixed ones are
+        dark; groups of one colour differ by their dashes.
+    """
+    styles: dict[int, dict[str, Any]] = {}
+    for group, clusters in groups.items():
+        colour = MIXED if len(clusters) > 1 else cluster_colour(*clusters)
+        same = sum(style["color"] == colour for style in styles.values())
+        styles[group] = {"color": colour, "linestyle": _DASHES[same % len(_DASHES)]}
+    return styles
+
+
+def mark_splits(axis: Axes, rounds: Sequence[int]) -> None:
+    """Vertical lines behind the curves where groups were split; one entry of the legend."""
+    for position, round_ in enumerate(rounds):
+        style = {"color": "#999999", "linewidth": 0.8, "linestyle": (0, (4, 2)), "zorder": 0}
+        axis.axvline(round_, label="" if position else "split", **style)
+
+
+def mark_first(axis: Axes, table: pd.DataFrame, along: str, firsts: pd.Series) -> None:
+    """Ring the first point of each curve at which its mean is positive, and name its place.
+
+    Args:
+        axis: with one curve per similarity.
+        table: columns similarity, gap and `along`.
+        firsts: similarity -> place along the horizontal axis.
+    """
+    means = table.groupby(["similarity", along])["gap"].mean()
+    ring = {"marker": "o", "markersize": 8, "fillstyle": "none", "linestyle": "none", "zorder": 4}
+    axis.plot([], [], color="#888888", label="first point with g(α) > 0", **ring)
+    for similarity, place in firsts.items():
+        colour, point = SIMILARITIES[similarity], (place, means[similarity, place])
+        axis.plot(*point, color=colour, **ring)
+        axis.annotate(f"{place:,}", point, color=colour, **_BESIDE[similarity])
+    axis.margins(y=0.15)
+
+
+# The curve of weight updates usually runs above and left of the other, so its label does too.
+_HALO = {"path_effects": [withStroke(linewidth=2, foreground="white")], "fontsize": 7}
+_BESIDE = {
+    "update": {"xytext": (-5, 5), "textcoords": "offset points", "ha": "right", **_HALO},
+    "gradient": {"xytext": (5, -5), "textcoords": "offset points", "va": "top", **_HALO},
+}
+
+
+def log_ticks(axis: Axes, values: Iterable[int]) -> None:
+    """A logarithmic horizontal axis with plain numbers at the values that were measured."""
+    places = sorted(values)
+    axis.set_xscale("log")
+    axis.set_xticks(places, _readable(places), fontsize=7)
+    axis.minorticks_off()
+
+
+def _readable(places: list[int]) -> list[str]:
+    """Labels of a logarithmic axis, empty where one would touch the label before it."""
+    room, last, labels = 0.095 * np.log(places[-1] / places[0]), -np.inf, []
+    for place in places:
+        fits = np.log(place) - last >= room
+        labels.append(f"{place:,}" if fits else "")
+        last = np.log(place) if fits else last
+    return labels
+
+
+def legend_above(figure: Figure, axes: Iterable[Axes]) -> None:
+    """One legend above all panels, which show the same curves."""
+    shown = [axis.get_legend_handles_labels() for axis in axes]
+    handles = {label: handle for pair in shown for handle, label in zip(*pair, strict=True)}
+    for axis in axes:
+        if axis.get_legend():
+            axis.get_legend().remove()
+    where = "outside upper center"
+    figure.legend(handles.values(), handles.keys(), loc=where, ncols=min(3, len(handles)))
+
+
+def legend_beside(axis: Axes, title: str, handles: Sequence[Any] | None = None) -> None:
+    """A legend right of a panel, where it hides nothing."""
+    shown = axis.get_legend_handles_labels()[0] if handles is None else handles
+    place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+    axis.legend(handles=shown, title=title, alignment="left", fontsize=7, title_fontsize=8, **place)
+
+
+def cluster_handles(names: Sequence[str]) -> list[Patch]:
+    """Legend entries of the true clusters, in order."""
+    return [Patch(color=cluster_colour(group), label=name) for group, name in enumerate(names)]
+
+
+def cluster_legend(figure: Figure, names: Sequence[str], others: Sequence[Any] = ()) -> None:
+    """A legend of the true clusters, and of other handles, above all panels."""
+    handles = [*cluster_handles(names), *others]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), handlelength=1)

@@ -1,0 +1,48 @@
+"""Execute one parameterised notebook and render it as a page that reads offline."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+from nbconvert import HTMLExporter
+
+from clustered_fl.errors import InputError
+from clustered_fl.files import replacing
+
+
+def execute(notebook: Path, parameters: dict[str, Any], executed: Path, page: Path) -> None:
+    """Run `notebook` with `parameters` and write its page.
+
+    The executed notebook is written as it runs and stays when a cell fails, with the traceback.
+
+    Args:
+        notebook: source without outputs, with a cell tagged `parameters`.
+        parameters: values for that cell.
+        executed: where the executed notebook goes (a log, no result: it is never the same twice).
+        page: HTML to write when all cells have run.
+    Raises:
+        InputError: if a cell fails, naming the error and where the notebook lies, or if there is
+            no notebook.
+    """
+    executed.parent.mkdir(parents=True, exist_ok=True)
+    # A backend that the caller's shell has chosen would leave the page without pictures.
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    try:
+        papermill.execute_notebook(
+            notebook, executed, parameters, kernel_name="python3", progress_bar=False
+        )
+    except papermill.PapermillExecutionError as error:
+        raise InputError(
+            f"{notebook} failed in cell {error.exec_count} with {error.ename}: {error.evalue}; "
+            f"the executed notebook is {executed}"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot execute {notebook}: {error}") from error
+    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
+    # Nothing on the page may come from the network.
+    exporter.mathjax_url = exporter.require_js_url = exporter.mermaid_js_url = ""
+    body, _ = exporter.from_notebook_node(nbformat.read(executed, as_version=4))
+    with replacing(page) as beside:
+        beside.write_text(body)

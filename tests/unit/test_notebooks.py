@@ -1,0 +1,195 @@
+"""Every notebook: readable, leaves what the ledger promises, and a trace when it fails.
+
+Notebooks that read studies run here on tiny ones, cell by cell in this process: starting a kernel
+for each would take longer than everything that they compute. One goes through a kernel to its page.
+"""
+
+import ast
+import json
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+
+from clustered_fl import notebook, studies
+from clustered_fl.errors import InputError
+from clustered_fl.ledger import load_ledger
+from clustered_fl.plan import FORMATS
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = ROOT / "notebooks"
+LEDGERS = [load_ledger(path) for path in sorted((ROOT / "config" / "papers").glob("*.yaml"))]
+ARTEFACTS = {name: entry for ledger in LEDGERS for name, entry in ledger.artefacts.items()}
+STUDIES = {name: entry for ledger in LEDGERS for name, entry in ledger.studies.items()}
+FROM_STUDIES = [name for name, entry in ARTEFACTS.items() if entry.studies and not entry.runs]
+
+# A new study needs an entry here, as small as its notebook allows.
+TINY = {
+    "violations.assumption_violations": {"clients_per_group": 2, "points_per_client": 20},
+    "paths.optimisation_paths": {"rounds": 120, "grid_points": 31},
+    "separation.separation_quality": {"groups_max": 4, "gamma_step": 0.5, "trials": 4},
+    "checks.theorem_checks": {"starts": 2, "steps": 2, "trials": 4, "orthonormal_dimension": 9},
+    "demo_index_bug.index_bug": {"trials": 2},
+    "geometry.proof_illustrations": {"arrangements": 9},
+}
+
+
+def path_name(path: Path) -> str:
+    return str(path.relative_to(NOTEBOOKS))
+
+
+every_notebook = pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=path_name)
+
+
+def parameters_of(name: str, study_folders: dict[str, Path], out: Path) -> dict:
+    entry = ARTEFACTS[name]
+    shared = {"artefact": name, "runs": {}, "scale": "demo", "source": "builtin", "out": str(out)}
+    folders = {study: str(study_folders[study]) for study in entry.studies}
+    return shared | {"studies": folders} | entry.parameters
+
+
+def code_cells(path: Path) -> list[dict]:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def is_parameters(cell: dict) -> bool:
+    return "parameters" in cell["metadata"].get("tags", [])
+
+
+def play(name: str, study_folders: dict[str, Path], out: Path) -> dict:
+    """Run an artefact's notebook in this process and return its variables."""
+    variables = {"__name__": "__main__", "display": lambda shown: shown}
+    for cell in code_cells(NOTEBOOKS / ARTEFACTS[name].notebook):
+        exec(compile(cell["source"], cell["id"], "exec"), variables)
+        if is_parameters(cell):
+            variables |= parameters_of(name, study_folders, out)
+    plt.close("all")
+    return variables
+
+
+@pytest.fixture(scope="module")
+def study_folders(tmp_path_factory) -> dict[str, Path]:
+    folders = {}
+    for study in sorted({study for name in FROM_STUDIES for study in ARTEFACTS[name].studies}):
+        folders[study] = tmp_path_factory.mktemp(study)
+        function = STUDIES[study].function
+        settings = STUDIES[study].settings | TINY[function]
+        studies.execute(function, settings, 0, "test", folders[study])
+    return folders
+
+
+@pytest.fixture(scope="module")
+def played(study_folders, tmp_path_factory) -> Callable[[str], tuple[Path, dict]]:
+    """Artefact -> folder with its files and the notebook's variables; each is run once."""
+
+    @cache
+    def first_run(name: str) -> tuple[Path, dict]:
+        out = tmp_path_factory.mktemp(name)
+        return out, play(name, study_folders, out)
+
+    return first_run
+
+
+@every_notebook
+def test_notebook_belongs_to_an_artefact(path):
+    assert path_name(path) in {entry.notebook for entry in ARTEFACTS.values()}
+
+
+@pytest.mark.parametrize("name", ARTEFACTS)
+def test_parameters_cell_knows_what_the_workflow_passes(name):
+    cells = code_cells(NOTEBOOKS / ARTEFACTS[name].notebook)
+    (source,) = (cell["source"] for cell in cells if is_parameters(cell))
+    known = {target.id for line in ast.parse(source).body for target in line.targets}
+    assert known >= parameters_of(name, dict.fromkeys(STUDIES, Path()), Path()).keys()
+
+
+@every_notebook
+def test_every_code_cell_is_introduced(path):
+    cells = nbformat.read(path, as_version=4).cells
+    kinds = [cell.cell_type for cell in cells]
+    assert ("code", "code") not in pairwise(kinds)
+    assert kinds[0] == "markdown"
+
+
+@every_notebook
+def test_cells_have_ids_that_stay(path):
+    content = json.loads(path.read_text())
+    assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
+    ids = [cell["id"] for cell in content["cells"]]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("name", FROM_STUDIES)
+def test_promised_files_are_there(name, played):
+    out, variables = played(name)
+    promised = {f"{name}.{suffix}" for suffix in FORMATS[ARTEFACTS[name].kind]}
+    assert {path.name for path in out.iterdir()} == promised
+    # No dataset is involved, so the warning of stand-ins would mislead.
+    assert variables["note"].startswith("scale demo · 1 seed")
+
+
+# One artefact per notebook, as the others differ by a parameter only.
+@pytest.mark.parametrize("name", {ARTEFACTS[name].notebook: name for name in FROM_STUDIES}.values())
+def test_files_are_the_same_every_time(name, played, study_folders, tmp_path):
+    first, _ = played(name)
+    play(name, study_folders, tmp_path)
+    differ = [
+        each.name
+        for each in first.iterdir()
+        if each.read_bytes() != (tmp_path / each.name).read_bytes()
+    ]
+    assert differ == []
+
+
+def test_every_check_of_the_theory_is_a_row(played, study_folders):
+    table = played("cfl_theorems")[1]["table"]
+    checks = studies.load_tables(study_folders["cfl_theorems"])["checks"]
+    # The last two rows are about the recursion of the public demonstration.
+    found = table.iloc[:-2]
+    assert sorted(found["trials"]) == sorted(checks["trials"])
+    assert found["violations"].sum() == checks["violations"].sum()
+    # Names for machines would mean that a new check has no statement yet.
+    assert not table["statement"].str.contains("_").any()
+
+
+def test_page_reads_offline_and_holds_the_figure(study_folders, tmp_path, monkeypatch):
+    # Set, it would keep figures off the page.
+    monkeypatch.delenv("MPLBACKEND")
+    name, page = "cfl_arxiv_fig12", tmp_path / "out" / "page.html"
+    given = parameters_of(name, study_folders, page.parent)
+    page.parent.mkdir()
+    notebook.execute(NOTEBOOKS / ARTEFACTS[name].notebook, given, tmp_path / "log.ipynb", page)
+    text = page.read_text()
+    assert (page.parent / f"{name}.png").stat().st_size > 10_000
+    assert "data:image/png;base64" in text
+    assert "The proof of Theorem 1 in pictures" in text
+    assert [tag for tag in ('src="http', 'href="http', "@import") if tag in text] == []
+
+
+def small_book(*sources: str) -> nbformat.NotebookNode:
+    cells = [nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(sources)]
+    cells[0].metadata["tags"] = ["parameters"]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+def test_failing_cell_leaves_the_notebook_and_one_sentence(tmp_path):
+    source, log, page = (tmp_path / name for name in ("a.ipynb", "log/a.ipynb", "a.html"))
+    nbformat.write(small_book("number = 1", "print(number)", "number / 0", "never"), source)
+    with pytest.raises(InputError) as caught:
+        notebook.execute(source, {"number": 42}, log, page)
+    sentence = str(caught.value)
+    assert sentence == (
+        f"{source} failed in cell 4 with ZeroDivisionError: division by zero; "
+        f"the executed notebook is {log}"
+    )
+    outputs = [output for cell in code_cells(log) for output in cell["outputs"]]
+    assert "42\n" in [output.get("text") for output in outputs]
+    assert [output["ename"] for output in outputs if output["output_type"] == "error"] == [
+        "ZeroDivisionError"
+    ]
+    assert not page.exists()

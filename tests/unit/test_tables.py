@@ -1,0 +1,78 @@
+"""Tables: the same numbers in every format, and text that LaTeX and readers can digest."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from clustered_fl import tables
+
+NOTE = "scale demo · 1 seed"
+TABLE = pd.DataFrame(
+    {
+        "symbol": ["ε₁ ≤ γₘₐₓ", "a_b & 50 %", "αᵢⱼ"],
+        "value": [0.1, 1 / 3, 1e-9],
+        "text": ["short", "a sentence of more than thirty letters", 'Müller, "quoted"\nnext line'],
+    }
+)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    tables.save(TABLE, tmp_path, "table", NOTE)
+    return tmp_path
+
+
+def test_csv_reads_back(saved):
+    pd.testing.assert_frame_equal(pd.read_csv(saved / "table.csv"), TABLE, rtol=1e-5)
+
+
+def test_every_format_but_csv_carries_the_note(saved):
+    assert {path.name for path in saved.iterdir()} == {f"table.{s}" for s in ("csv", "md", "tex")}
+    assert NOTE in (saved / "table.md").read_text()
+    assert NOTE in (saved / "table.tex").read_text().splitlines()[-1]
+    assert NOTE not in (saved / "table.csv").read_text()
+
+
+def test_markdown_has_a_row_per_row(tmp_path):
+    tables.save(TABLE.iloc[:2], tmp_path, "table", NOTE)
+    lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line[:1] == "|"]
+    assert len(lines) == 2 + 2
+    assert {line.count("|") for line in lines} == {4}
+
+
+def test_latex_sets_symbols_in_mathematics(saved):
+    text = (saved / "table.tex").read_text()
+    assert r"$\varepsilon$$_1$ $\le$ $\gamma$$_{\max}$" in text
+    assert r"a\_b \& 50 \%" in text
+    assert "0.3333 " in text
+
+
+def test_latex_wraps_long_columns_only(saved):
+    first = (saved / "table.tex").read_text().splitlines()[0]
+    assert first.startswith(r"\begin{tabular}{llp{")
+    assert first.count("p{") == 1
+
+
+def test_latex_columns_fit_on_a_line(tmp_path):
+    table = pd.DataFrame({"a": ["x" * 10], "b": ["x" * 40], "c": ["x" * 400], "d": ["x" * 20]})
+    tables.save(table, tmp_path, "table", NOTE)
+    first = (tmp_path / "table.tex").read_text().splitlines()[0]
+    shares = [float(share) for share in re.findall(r"p{([0-9.]+)", first)]
+    assert len(shares) == 2
+    assert shares[0] < shares[1]
+    assert sum(shares) + 30 / 85 == pytest.approx(0.95, abs=0.02)
+
+
+def test_equal_tables_are_equal_bytes(saved, tmp_path_factory):
+    again = tmp_path_factory.mktemp("again")
+    tables.save(TABLE.copy(), again, "table", NOTE)
+    for path in saved.iterdir():
+        assert path.read_bytes() == (again / path.name).read_bytes()
+
+
+def test_a_page_shows_whole_texts_without_row_numbers():
+    html = tables.shown(TABLE).to_html()
+    assert "a sentence of more than thirty letters" in html
+    assert "0.333<" in html
+    assert "row_heading" not in html
