@@ -1,0 +1,1 @@
+"""One predicate per claim of a ledger, and how they become verdicts."""

@@ -1,0 +1,114 @@
+"""Separation gap against data and rounds (CFL Figs 6 and 7)."""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from clustered_fl.claims.cfl.registry import claim
+from clustered_fl.claims.evidence import Evidence, RunEvidence
+from clustered_fl.claims.predicates import Measured
+
+SIMILARITIES = ("update", "gradient")
+NEAR_ZERO = 0.1
+
+
+def gaps_by_samples(evidence: Evidence, dataset: str) -> pd.DataFrame:
+    """Gap after the last round at which both similarities were measured.
+
+    Returns:
+        Indexed by samples per client, ascending; columns update and gradient.
+    """
+    runs = evidence.members(f"cfl_{dataset}_samples") + evidence.members(f"cfl_{dataset}_rounds")
+    rows = {run.record["config"]["federation"]["samples"]: _last_gaps(run) for run in runs}
+    return pd.DataFrame.from_dict(rows, orient="index").sort_index()
+
+
+def _last_gaps(run: RunEvidence) -> dict[str, float]:
+    last = run.group_metric("gap_gradient").index.max()
+    return {name: run.group_metric(f"gap_{name}").loc[last] for name in SIMILARITIES}
+
+
+def first_positive(gaps: pd.Series) -> float:
+    """Smallest index with a positive gap; infinity if there is none."""
+    positive = gaps.index[gaps > 0]
+    return float(positive.min()) if len(positive) else float("inf")
+
+
+def _value(gaps: pd.DataFrame, samples: int) -> float:
+    return float(gaps["update"].get(samples, np.nan))
+
+
+@claim("CFL-F6-a", holds=lambda m: m["gap at 20"] > 0)
+def mnist_needs_20_samples(evidence: Evidence) -> Measured:
+    """Weight-update gap with 20 samples per client on MNIST."""
+    return {"gap at 20": _value(gaps_by_samples(evidence, "mnist"), 20)}
+
+
+@claim("CFL-F6-b", holds=lambda m: m["gap at 500"] > 0 > m["gap at 100"])
+def cifar_needs_500_samples(evidence: Evidence) -> Measured:
+    """Weight-update gap with 100 and 500 samples per client on CIFAR-10."""
+    gaps = gaps_by_samples(evidence, "cifar")
+    return {"gap at 100": _value(gaps, 100), "gap at 500": _value(gaps, 500)}
+
+
+@claim("CFL-F6-c", holds=lambda m: m["smallest rank correlation"] >= 0.9)
+def gap_grows_with_samples(evidence: Evidence) -> Measured:
+    """Smallest Spearman correlation of gap and samples over the four curves."""
+    tables = [gaps_by_samples(evidence, dataset) for dataset in ("mnist", "cifar")]
+    found = [spearmanr(t.index, t[name]).statistic for t in tables for name in SIMILARITIES]
+    return {"smallest rank correlation": float(min(found))}
+
+
+@claim("CFL-F6-d", holds=lambda m: m["worst advantage"] >= 0 and m["extra samples"] <= 0)
+def updates_separate_with_less_data(evidence: Evidence) -> Measured:
+    """Advantage of weight updates over gradients where either gap is near zero.
+
+    "extra samples" is how many more samples weight updates need for a positive gap.
+    """
+    advantage, extra = [], []
+    for dataset in ("mnist", "cifar"):
+        gaps = gaps_by_samples(evidence, dataset)
+        near = gaps[(gaps.abs() < NEAR_ZERO).any(axis=1)]
+        advantage += (near["update"] - near["gradient"]).tolist()
+        extra.append(_later(gaps))
+    return {"worst advantage": min(advantage, default=0.0), "extra samples": max(extra)}
+
+
+def _later(gaps: pd.DataFrame) -> float:
+    """By how much the first positive gap of updates comes after that of gradients."""
+    update, gradient = first_positive(gaps["update"]), first_positive(gaps["gradient"])
+    return 0.0 if update == gradient else update - gradient
+
+
+def gaps_by_round(evidence: Evidence, dataset: str) -> pd.DataFrame:
+    """Gap after each of the first rounds: indexed by round from 1, columns update and gradient."""
+    run = evidence.run(f"cfl_{dataset}_rounds")
+    columns = {name: run.group_metric(f"gap_{name}") for name in SIMILARITIES}
+    return pd.DataFrame(columns).loc[1:]
+
+
+@claim("CFL-F7-a", holds=lambda m: m["smallest gap from round 10"] > 0)
+def mnist_separates_after_10_rounds(evidence: Evidence) -> Measured:
+    """Smallest weight-update gap from round 10 on, MNIST."""
+    return {"smallest gap from round 10": gaps_by_round(evidence, "mnist")["update"].loc[10:].min()}
+
+
+@claim("CFL-F7-b", holds=lambda m: m["smallest gap from round 10"] > 0)
+def cifar_separates_after_10_rounds(evidence: Evidence) -> Measured:
+    """Smallest weight-update gap from round 10 on, CIFAR-10."""
+    return {"smallest gap from round 10": gaps_by_round(evidence, "cifar")["update"].loc[10:].min()}
+
+
+@claim("CFL-F7-c", holds=lambda m: m["smallest rank correlation"] >= 0.8)
+def gap_grows_with_rounds(evidence: Evidence) -> Measured:
+    """Smallest Spearman correlation of gap and round over the four curves."""
+    tables = [gaps_by_round(evidence, dataset) for dataset in ("mnist", "cifar")]
+    found = [spearmanr(t.index, t[name]).statistic for t in tables for name in SIMILARITIES]
+    return {"smallest rank correlation": float(min(found))}
+
+
+@claim("CFL-F7-d", holds=lambda m: m["rounds later"] <= 0)
+def updates_separate_no_later(evidence: Evidence) -> Measured:
+    """By how many rounds weight updates reach a positive gap later than gradients, at worst."""
+    late = [_later(gaps_by_round(evidence, dataset)) for dataset in ("mnist", "cifar")]
+    return {"rounds later": max(late)}

@@ -1,0 +1,66 @@
+"""Results tested inside the workflow: what a reader is shown must be whole and honest."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
+from clustered_fl.errors import InputError
+
+JUDGED = ("CONFIRMED", "REFUTED", "INCONCLUSIVE")
+
+
+def check_results(verdicts: Path, claims: Sequence[str], artefacts: Mapping[str, Path]) -> None:
+    """Test the table of verdicts and the tables behind all artefacts.
+
+    Args:
+        verdicts: the table of all claims.
+        claims: ids that must be there, once each.
+        artefacts: name -> CSV of its numbers.
+    Raises:
+        InputError: naming the first thing that is wrong.
+    """
+    table = _read(verdicts)
+    for problem in _shape(table, claims) or _honesty(table):
+        raise InputError(f"{verdicts}: {problem}")
+    for path in artefacts.values():
+        for problem in _numbers(_read(path)):
+            raise InputError(f"{path}: {problem}")
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """A table in which an empty field is empty text."""
+    try:
+        return pd.read_csv(path, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}") from error
+
+
+def _shape(table: pd.DataFrame, claims: Sequence[str]) -> list[str]:
+    if list(table.columns) != list(COLUMNS):
+        return [f"columns are {list(table.columns)}, expected {list(COLUMNS)}"]
+    rows = table["claim"].value_counts()
+    wrong = [f"claim {name} must have one row" for name in claims if rows.get(name, 0) != 1]
+    wrong += [f"claim {name} is not in the ledger" for name in rows.index if name not in claims]
+    return wrong + [f"unknown verdict {v!r}" for v in table["verdict"] if v not in VERDICTS]
+
+
+def _honesty(table: pd.DataFrame) -> list[str]:
+    """No verdict from stand-ins, none without a measurement, no measurement without a verdict."""
+    judged = table["verdict"].isin(JUDGED)
+    wrong = {
+        "is judged on stand-in data": judged & (table["source"] == "builtin"),
+        "is judged without a measurement": judged & (table["measured"] == ""),
+        "was measured but is called not run": (table["verdict"] == "NOT RUN")
+        & (table["seeds"] > 0),
+    }
+    return [f"claim {c} {why}" for why, rows in wrong.items() for c in table.loc[rows, "claim"]]
+
+
+def _numbers(table: pd.DataFrame) -> list[str]:
+    """The numbers behind an artefact have rows, and no column of them is empty."""
+    if table.empty:
+        return ["there are no rows"]
+    columns = [name for name in table.columns if (table[name].astype(str) == "").all()]
+    return [f"the column {name!r} is empty" for name in columns]

@@ -1,0 +1,145 @@
+"""From claims and records to verdicts.
+
+CONFIRMED: true of the mean over seeds and of at least 80 % of the seeds. REFUTED: false of both.
+INCONCLUSIVE: anything else, or a number that could not be measured. NOT RUN: a run that the claim
+needs was not computed at this scale. DEMO ONLY: measured on stand-in data, which says nothing about
+the paper.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.predicates import Measured, Predicate
+from clustered_fl.errors import InputError
+from clustered_fl.ledger import Claim, Ledger
+
+COLUMNS = (
+    *("claim", "paper", "artefact", "statement", "published", "measured", "seeds"),
+    *("scale", "source", "verdict", "note"),
+)
+VERDICTS = ("CONFIRMED", "REFUTED", "INCONCLUSIVE", "NOT RUN", "DEMO ONLY")
+AGREEMENT = 0.8
+
+Folders = Mapping[str, Mapping[str, Mapping[int | str, str]]]
+"""Family -> run -> seed -> folder."""
+
+
+def check_complete(ledger: Ledger, predicates: Mapping[str, Predicate]) -> None:
+    """Every claim has a predicate and every predicate a claim.
+
+    Raises:
+        InputError: naming the first that has not.
+    """
+    for claim in ledger.claims:
+        if claim not in predicates:
+            raise InputError(f"claim {claim} of the ledger {ledger.paper} has no predicate")
+    for claim in predicates:
+        if claim not in ledger.claims:
+            raise InputError(f"predicate {claim} has no claim in the ledger {ledger.paper}")
+
+
+def judge(predicate: Predicate, measured: list[Measured]) -> str:
+    """CONFIRMED, REFUTED or INCONCLUSIVE for the numbers of all seeds."""
+    mean = mean_of(measured)
+    if any(np.isnan(value) for value in mean.values()):
+        return "INCONCLUSIVE"
+    agree = np.mean([predicate.holds(one) for one in measured])
+    if predicate.holds(mean):
+        return "CONFIRMED" if agree >= AGREEMENT else "INCONCLUSIVE"
+    return "REFUTED" if 1 - agree >= AGREEMENT else "INCONCLUSIVE"
+
+
+def mean_of(measured: list[Measured]) -> Measured:
+    """Mean over seeds of every number."""
+    return {name: sum(one[name] for one in measured) / len(measured) for name in measured[0]}
+
+
+def text_of(measured: list[Measured]) -> str:
+    """Means, with the range over seeds where there are several: "gap 0.12 (0.10 to 0.15)"."""
+    parts = []
+    for name, mean in mean_of(measured).items():
+        values = [one[name] for one in measured]
+        spread = f" ({min(values):.3g} to {max(values):.3g})" if len(set(values)) > 1 else ""
+        parts.append(f"{name} {mean:.3g}{spread}")
+    return "; ".join(parts)
+
+
+def evaluate(
+    ledger: Ledger,
+    predicates: Mapping[str, Predicate],
+    folders: Folders,
+    studies: Mapping[str, str],
+    scale: str,
+    source: str,
+) -> pd.DataFrame:
+    """Verdicts on all claims of one paper, one row per claim.
+
+    Args:
+        ledger, predicates: the claims and their tests.
+        folders: records of every run, empty where a run has no seed at this scale.
+        studies: folder of every study.
+        scale, source: shown beside every verdict.
+    Raises:
+        InputError: if a claim has no predicate or a predicate no claim.
+    """
+    check_complete(ledger, predicates)
+    rows = [
+        _row(ledger.paper, name, claim, predicates[name], folders, studies, scale, source)
+        for name, claim in ledger.claims.items()
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _row(
+    paper: str,
+    name: str,
+    claim: Claim,
+    predicate: Predicate,
+    folders: Folders,
+    studies: Mapping[str, str],
+    scale: str,
+    source: str,
+) -> dict[str, object]:
+    evidence = _evidence(claim, folders, studies)
+    measured = [predicate.measure(one) for one in evidence]
+    verdict = judge(predicate, measured) if measured else "NOT RUN"
+    if measured and claim.runs and source == "builtin":
+        verdict = "DEMO ONLY"
+    return {
+        "claim": name,
+        "paper": paper,
+        "artefact": claim.artefact,
+        "statement": claim.statement,
+        "published": claim.published,
+        "measured": text_of(measured) if measured else "",
+        "seeds": len(measured),
+        "scale": scale,
+        "source": source if claim.runs else "none",
+        "verdict": verdict,
+        "note": claim.note,
+    }
+
+
+def _evidence(claim: Claim, folders: Folders, studies: Mapping[str, str]) -> list[Evidence]:
+    """One piece of evidence per seed that all runs of the claim have."""
+    places = {name: Path(studies[name]) for name in claim.studies}
+    if not claim.runs:
+        return [Evidence({}, places)]
+    # A family without runs at this scale has no seeds either: the claim is then not run.
+    runs = [seeds for family in claim.runs for seeds in (folders[family] or {family: {}}).values()]
+    common = set.intersection(*(set(map(int, seeds)) for seeds in runs))
+    return [
+        Evidence({family: _of_seed(folders[family], seed) for family in claim.runs}, places)
+        for seed in sorted(common)
+    ]
+
+
+def _of_seed(runs: Mapping[str, Mapping[int | str, str]], seed: int) -> dict[str, Path]:
+    return {
+        run: Path({int(key): folder for key, folder in seeds.items()}[seed])
+        for run, seeds in runs.items()
+    }

@@ -1,0 +1,773 @@
+"""Every predicate of the CFL paper on records and tables whose right answer is known beforehand."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import tiny_records as tiny
+
+from clustered_fl.claims.cfl import norms
+from clustered_fl.claims.cfl.theorems import PROOFS, SEARCHED
+from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.papers import predicates_of
+from clustered_fl.files import write_json
+from clustered_fl.ledger import load_ledger
+
+PREDICATES = predicates_of("cfl")
+LEDGER = load_ledger(Path(__file__).parents[2] / "config" / "papers" / "cfl.yaml")
+
+
+def result(claim: str, evidence: Evidence) -> tuple[dict[str, float], bool]:
+    """What a claim measures and whether it holds; numbers are plain floats, ready for a table."""
+    measured = PREDICATES[claim].measure(evidence)
+    assert all(isinstance(value, float) for value in measured.values())
+    return measured, bool(PREDICATES[claim].holds(measured))
+
+
+def exactly(**measured: float):
+    """Measured numbers with spaces for underscores, up to rounding."""
+    return pytest.approx({name.replace("_", " "): value for name, value in measured.items()})
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Evidence from family -> run -> (record, measurements)."""
+
+    def runs(**families: dict[str, tuple[dict, list[tuple]]]) -> Evidence:
+        return Evidence(
+            {
+                family: {
+                    run: Path(tiny.write(tmp_path / run / "seed0", *content))
+                    for run, content in members.items()
+                }
+                for family, members in families.items()
+            },
+            {},
+        )
+
+    return runs
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Evidence from the tables of one study."""
+
+    def study(name: str, **tables: list[dict]) -> Evidence:
+        for table, rows in tables.items():
+            pd.DataFrame(rows).to_parquet(tmp_path / f"{table}.parquet")
+        write_json(tmp_path / "record.json", {"tables": sorted(tables)})
+        return Evidence({}, {name: tmp_path})
+
+    return study
+
+
+def test_every_claim_of_runs_and_studies_has_its_predicate_tested_here():
+    text = Path(__file__).read_text()
+    tested = (
+        {claim for claim in PREDICATES if f'"{claim}"' in text} | SEARCHED.keys() | PROOFS.keys()
+    )
+    assert PREDICATES.keys() - tested == set()
+
+
+# ---- Figs 6 and 7: separation gap ---------------------------------------------------------------
+
+
+def gap_record(samples: int) -> dict:
+    return tiny.record(config={"federation": {"samples": samples}})
+
+
+def by_samples(update: dict[int, float], gradient: dict[int, float], dataset: str) -> dict:
+    """Families of one data set; the largest number of samples comes from the run over rounds."""
+    *swept, last = [
+        (
+            samples,
+            tiny.rows(
+                gap_update={0: -9.0, 50: update[samples], 51: 9.0},
+                gap_gradient={50: gradient[samples]},
+            ),
+        )
+        for samples in sorted(update)
+    ]
+    members = {f"{dataset}_samples_{n}": (gap_record(n), rows) for n, rows in swept}
+    rounds = {f"{dataset}_rounds": (gap_record(last[0]), last[1])}
+    return {f"cfl_{dataset}_samples": members, f"cfl_{dataset}_rounds": rounds}
+
+
+MNIST = {"update": {10: -0.5, 20: 0.2, 100: 0.5}, "gradient": {10: -0.6, 20: -0.05, 100: 0.4}}
+CIFAR = {"update": {100: -0.3, 500: 0.1, 1500: 0.6}, "gradient": {100: -0.4, 500: -0.2, 1500: 0.3}}
+
+
+@pytest.fixture
+def by_data(runs):
+    def by_data(mnist: dict = MNIST, cifar: dict = CIFAR) -> Evidence:
+        return runs(**by_samples(**mnist, dataset="mnist"), **by_samples(**cifar, dataset="cifar"))
+
+    return by_data
+
+
+def test_f6a_gap_at_20_samples(by_data):
+    assert result("CFL-F6-a", by_data()) == (exactly(gap_at_20=0.2), True)
+
+
+def test_f6a_without_a_run_at_20_samples_is_not_measured(by_data):
+    mnist = {"update": {10: 0.1, 30: 0.2}, "gradient": {10: 0.0, 30: 0.1}}
+    measured, _ = result("CFL-F6-a", by_data(mnist))
+    assert math.isnan(measured["gap at 20"])
+
+
+@pytest.mark.parametrize(
+    ("at_100", "at_500", "holds"), [(-0.3, 0.1, True), (0.1, 0.2, False), (-0.3, -0.1, False)]
+)
+def test_f6b_500_samples_are_needed_and_suffice(by_data, at_100, at_500, holds):
+    cifar = CIFAR | {"update": {100: at_100, 500: at_500, 1500: 0.6}}
+    assert result("CFL-F6-b", by_data(cifar=cifar)) == (
+        exactly(gap_at_100=at_100, gap_at_500=at_500),
+        holds,
+    )
+
+
+def test_f6c_growth_is_a_rank_correlation_over_all_four_curves(by_data):
+    assert result("CFL-F6-c", by_data()) == (exactly(smallest_rank_correlation=1.0), True)
+
+
+def test_f6c_one_falling_curve_refutes(by_data):
+    cifar = CIFAR | {"gradient": {100: 0.3, 500: 0.2, 1500: 0.1}}
+    expected = exactly(smallest_rank_correlation=-1.0), False
+    assert result("CFL-F6-c", by_data(cifar=cifar)) == expected
+
+
+def test_f6d_advantage_counts_where_either_gap_is_near_zero(by_data):
+    """On MNIST at 20 samples 0.2 - (-0.05); updates separate from 20 on, gradients from 100 on."""
+    cifar = {"update": {100: -0.3, 500: 0.2}, "gradient": {100: -0.4, 500: 0.15}}
+    assert result("CFL-F6-d", by_data(cifar=cifar)) == (
+        exactly(worst_advantage=0.25, extra_samples=0.0),
+        True,
+    )
+
+
+def test_f6d_a_lead_far_from_zero_is_no_matter(by_data):
+    cifar = {"update": {100: -0.9, 500: 0.2}, "gradient": {100: -0.4, 500: 0.5}}
+    measured, holds = result("CFL-F6-d", by_data(cifar=cifar))
+    assert (measured, holds) == (exactly(worst_advantage=0.25, extra_samples=0.0), True)
+
+
+@pytest.mark.parametrize(
+    ("update", "gradient", "advantage", "extra"),
+    [
+        ({100: 0.04, 500: 0.2}, {100: 0.09, 500: 0.3}, -0.05, 0.0),
+        ({100: -0.01, 500: 0.2}, {100: 0.05, 500: 0.3}, -0.06, 400.0),
+        ({100: -0.5, 500: -0.2}, {100: -0.5, 500: 0.2}, 0.25, math.inf),
+    ],
+    ids=["smaller gap", "later by 400", "never"],
+)
+def test_f6d_fails_when_gradients_lead(by_data, update, gradient, advantage, extra):
+    cifar = {"update": update, "gradient": gradient}
+    expected = exactly(worst_advantage=advantage, extra_samples=extra)
+    assert result("CFL-F6-d", by_data(cifar=cifar)) == (expected, False)
+
+
+def curve(*values: float) -> dict[int, float]:
+    """A gap after rounds 0, 1, 2, ...; before the first round it means nothing."""
+    return dict(enumerate([9.0, *values]))
+
+
+@pytest.fixture
+def by_round(runs):
+    def by_round(mnist: tuple, cifar: tuple) -> Evidence:
+        families = {
+            f"cfl_{dataset}_rounds": {
+                f"{dataset}_rounds": (
+                    gap_record(100),
+                    tiny.rows(gap_update=curve(*update), gap_gradient=curve(*gradient)),
+                )
+            }
+            for dataset, (update, gradient) in (("mnist", mnist), ("cifar", cifar))
+        }
+        return runs(**families)
+
+    return by_round
+
+
+RISING = np.linspace(-0.5, 0.5, 12)
+
+
+@pytest.mark.parametrize(("claim", "mnist"), [("CFL-F7-a", True), ("CFL-F7-b", False)])
+@pytest.mark.parametrize("late", [0.01, -0.01])
+def test_f7ab_smallest_gap_from_round_10(by_round, claim, mnist, late):
+    fine, judged = (RISING, RISING), (np.r_[RISING[:9], 0.3, late, 0.4], RISING)
+    evidence = by_round(*((judged, fine) if mnist else (fine, judged)))
+    expected = {"smallest gap from round 10": late}
+    assert result(claim, evidence) == (pytest.approx(expected), late > 0)
+
+
+def test_f7c_growth_over_rounds(by_round):
+    """Round 0 stands far above all others: were it counted, the correlation would be lower."""
+    assert result("CFL-F7-c", by_round((RISING, RISING), (RISING, RISING))) == (
+        exactly(smallest_rank_correlation=1.0),
+        True,
+    )
+
+
+def test_f7c_one_falling_curve_refutes(by_round):
+    expected = exactly(smallest_rank_correlation=-1.0), False
+    assert result("CFL-F7-c", by_round((RISING, RISING), (RISING, -RISING))) == expected
+
+
+@pytest.mark.parametrize(
+    ("update", "gradient", "later"),
+    [
+        ([-1, -1, 1, 1], [-1, -1, 1, 1], 0.0),
+        ([-1, 1, 1, 1], [-1, -1, -1, 1], 0.0),
+        ([-1, -1, -1, 1], [-1, 1, 1, 1], 2.0),
+        ([-1, -1, -1, -1], [-1, 1, 1, 1], math.inf),
+        ([-1, -1, -1, -1], [-1, -1, -1, -1], 0.0),
+    ],
+)
+def test_f7d_worst_delay_over_both_data_sets(by_round, update, gradient, later):
+    """The other data set has no delay, so that a lead of updates counts as none at worst."""
+    evidence = by_round(([-1, 1, 1, 1], [-1, 1, 1, 1]), (update, gradient))
+    assert result("CFL-F7-d", evidence) == (exactly(rounds_later=later), later <= 0)
+
+
+# ---- Fig. 8: norms ------------------------------------------------------------------------------
+
+ROUNDS = np.arange(100)
+FALLING = np.exp(-ROUNDS / 10)
+
+
+def norm_rows(mean, largest, average=None) -> list[tuple]:
+    average = largest if average is None else average
+    columns = {"mean": mean, "max": largest, "average": average}
+    return tiny.rows(
+        **{f"{name}_update_norm": dict(enumerate(map(float, c))) for name, c in columns.items()}
+    )
+
+
+@pytest.fixture
+def fig8(runs):
+    def fig8(congruent: list[tuple], incongruent: list[tuple]) -> Evidence:
+        return runs(
+            cfl_fig8_congruent={"congruent": (tiny.record(), congruent)},
+            cfl_fig8_incongruent={"incongruent": (tiny.record(), incongruent)},
+        )
+
+    return fig8
+
+
+GROWING = 0.5 + ROUNDS / 100
+VANISHING = norm_rows(FALLING, FALLING)
+STAGNATING = norm_rows(FALLING, GROWING)
+
+
+def test_f8a_both_mean_updates_vanish(fig8):
+    measured, holds = result("CFL-F8-a", fig8(VANISHING, STAGNATING))
+    assert measured["congruent"] == pytest.approx(FALLING[-5:].mean())
+    assert holds
+
+
+def test_f8a_one_that_stays_refutes(fig8):
+    stays = norm_rows(0.2 + 0.8 * FALLING, FALLING)
+    measured, holds = result("CFL-F8-a", fig8(VANISHING, stays))
+    assert measured["incongruent"] == pytest.approx(0.2, abs=1e-3)
+    assert not holds
+
+
+@pytest.mark.parametrize(("rest", "holds"), [(0.1, True), (0.3, False)])
+def test_f8b_largest_congruent_update_vanishes(fig8, rest, holds):
+    congruent = norm_rows(FALLING, rest + (1 - rest) * FALLING, FALLING)
+    measured, found = result("CFL-F8-b", fig8(congruent, STAGNATING))
+    assert measured["largest"] == pytest.approx(rest, abs=1e-3)
+    assert measured["average"] == pytest.approx(0, abs=1e-3)
+    assert found is holds
+
+
+@pytest.mark.parametrize(("largest", "holds"), [(GROWING, True), (FALLING, False)])
+def test_f8c_end_over_early_compares_the_windows_it_names(fig8, largest, holds):
+    measured, found = result("CFL-F8-c", fig8(VANISHING, norm_rows(FALLING, largest)))
+    assert measured == exactly(end_over_early=largest[90:].mean() / largest[5:15].mean())
+    assert found is holds
+
+
+def test_f8d_share_of_thresholds_that_tell_the_conditions_apart(fig8):
+    """Mean norms fall from 1, so eps_1 is 0.1. At the end the largest norms are 0.25 and 0.55.
+
+    Thresholds from 2.5 eps_1 on spare the congruent clients, below 5.5 eps_1 split the others.
+    """
+    congruent = norm_rows(FALLING, 0.25 + 0 * ROUNDS)
+    incongruent = norm_rows(FALLING, 0.55 + 0 * ROUNDS)
+    measured, holds = result("CFL-F8-d", fig8(congruent, incongruent))
+    good = [m for m in norms.MULTIPLES if 2.5 <= m < 5.5]
+    assert measured == pytest.approx({"settings of eps_2 that separate": len(good) / 37})
+    assert holds
+
+
+def test_f8d_congruent_clients_that_would_be_split_too_refute(fig8):
+    both = norm_rows(FALLING, GROWING)
+    expected = {"settings of eps_2 that separate": 0.0}, False
+    assert result("CFL-F8-d", fig8(both, both)) == expected
+
+
+def test_f8d_a_mean_that_never_falls_asks_for_no_split(fig8):
+    stays = norm_rows(np.ones(100), GROWING)
+    expected = {"settings of eps_2 that separate": 0.0}, False
+    assert result("CFL-F8-d", fig8(VANISHING, stays)) == expected
+
+
+# ---- Figs 5 and 9, Algorithms 3 to 5 ------------------------------------------------------------
+
+GAPS = tiny.rows(gap_update={0: -0.2, 4: 0.3}) + [
+    (round_, "group", group, "gap_update", value)
+    for round_, group, value in [(5, 1, 0.1), (6, 1, 0.2), (7, 3, -0.1), (7, 4, -0.3), (8, 2, -0.2)]
+]
+
+
+@pytest.fixture
+def fig9(runs):
+    """The hand-made run of CFL beside federated averaging of the same clients."""
+
+    def fig9(scores: dict, record: dict | None = None, rows=GAPS, base: float = 0.2) -> Evidence:
+        content = (record or tiny.record(), [*tiny.scores(scores), *rows])
+        fedavg = (tiny.record(), tiny.scores({0: [0.1] * 6, 10: [base] * 6}))
+        return runs(
+            cfl_fig9={"cfl_fig9": content},
+            cfl_fig9_auto={"cfl_fig9_auto": content},
+            cfl_permuted_auto={"cfl_permuted_auto": content},
+            cfl_permuted_code={"cfl_permuted_code": content},
+            cfl_fig10={"cfl_fig10": content},
+            cfl_fig9_fedavg={"cfl_fig9_fedavg": fedavg},
+        )
+
+    return fig9
+
+
+SCORES = {0: [0.1] * 6, 4: [0.2] * 6, 8: [0.2, 0.2, 0.5, 0.5, 0.3, 0.3], 10: [0.6] * 6}
+
+
+def tree_with(**changes: list[int]) -> list[dict]:
+    """The hand-made tree with other clients in some nodes: node<id>=[...]."""
+    return [
+        node | {"clients": changes.get(f"node{node['id']}", node["clients"])} for node in tiny.TREE
+    ]
+
+
+def test_f5a_a_hierarchy_of_true_clusters(fig9):
+    assert result("CFL-F5-a", fig9(SCORES)) == (exactly(impure_leaves=0.0, broken_nodes=0.0), True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "impure", "broken"),
+    [
+        ({"node3": [0, 4], "node4": [1, 5]}, 2.0, 0.0),
+        ({"node3": [0]}, 0.0, 1.0),
+        ({"node3": [0, 1, 4]}, 1.0, 1.0),
+        ({"node1": [0, 1, 5]}, 0.0, 2.0),
+    ],
+    ids=["mixed leaves", "lost client", "client in both halves", "lost at a node"],
+)
+def test_f5a_a_doctored_tree_is_seen(fig9, changes, impure, broken):
+    evidence = fig9(SCORES, tiny.record(tree=tree_with(**changes)))
+    measured, holds = result("CFL-F5-a", evidence)
+    assert (measured, holds) == (exactly(impure_leaves=impure, broken_nodes=broken), False)
+
+
+def test_f9a_accuracy_at_the_first_split_beside_the_ceiling(fig9):
+    """Per class at most two of the three groups agree, so a single model is right at most 5/9."""
+    assert result("CFL-F9-a", fig9(SCORES)) == (exactly(accuracy=0.2, ceiling=5 / 9), True)
+
+
+@pytest.mark.parametrize("accuracy", [0.1, 0.35])
+def test_f9a_accuracy_far_from_20_percent_refutes(fig9, accuracy):
+    measured, holds = result("CFL-F9-a", fig9(SCORES | {4: [accuracy] * 6}))
+    assert measured["accuracy"] == pytest.approx(accuracy)
+    assert not holds
+
+
+def test_f9a_takes_the_last_evaluation_before_the_split(fig9):
+    scores = {0: [0.1] * 6, 3: [0.25] * 6, 5: [0.9] * 6}
+    assert result("CFL-F9-a", fig9(scores))[0]["accuracy"] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("correct", "holds"), [(1.0, True), (0.0, False)])
+def test_f9b_gap_and_correctness_at_the_first_split(fig9, correct, holds):
+    rows = [*GAPS, *tiny.rows(correct_update={4: correct, 5: 1 - correct})]
+    expected = exactly(gap=0.3, correct=correct), holds
+    assert result("CFL-F9-b", fig9(SCORES, rows=rows)) == expected
+
+
+def test_f9c_gain_of_the_first_pure_cluster_within_five_rounds(fig9):
+    """Clients 2 and 3 are set free after round 4 at 0.2; at round 8 they have 0.5, at 10 0.6."""
+    assert result("CFL-F9-c", fig9(SCORES)) == (exactly(gain=0.3, after_round=4.0), True)
+
+
+def test_f9c_a_gain_after_more_than_five_rounds_is_not_immediate(fig9):
+    scores = {0: [0.1] * 6, 4: [0.2] * 6, 9: [0.3] * 6, 10: [0.9] * 6}
+    assert result("CFL-F9-c", fig9(scores)) == (exactly(gain=0.1, after_round=4.0), False)
+
+
+def test_f9c_no_pure_cluster_is_no_gain(fig9):
+    mixed = tree_with(node1=[0, 1, 2, 5], node2=[3, 4], node3=[0, 2], node4=[1, 5])
+    measured, holds = result("CFL-F9-c", fig9(SCORES, tiny.record(tree=mixed)))
+    assert math.isnan(measured["gain"])
+    assert not holds
+
+
+def test_f9c_waits_for_the_split_that_sets_a_pure_cluster_free(fig9):
+    """The first split divides clusters; the second, after round 6, leaves clients 4 and 5."""
+    late = tree_with(node1=[0, 2, 4, 5], node2=[1, 3], node3=[0, 2])
+    scores = {0: [0.1] * 6, 6: [0.2] * 6, 8: [0.2, 0.2, 0.9, 0.2, 0.4, 0.4]}
+    evidence = fig9(scores, tiny.record(tree=late))
+    assert result("CFL-F9-c", evidence) == (exactly(gain=0.2, after_round=6.0), True)
+
+
+RECOVERED = ("CFL-F9-d", "CFL-F9-g", "CFL-A3-a", "CFL-F10-b", "CFL-CL-b")
+
+
+@pytest.mark.parametrize("claim", RECOVERED)
+@pytest.mark.parametrize(
+    ("truth", "groups", "agreement", "number", "holds"),
+    [
+        ([0, 0, 1, 1, 2, 3], [7, 7, 4, 4, 5, 6], 1.0, 4.0, True),
+        ([0, 0, 1, 1, 2, 2], [7, 7, 4, 4, 5, 5], 1.0, 3.0, False),
+        ([0, 0, 1, 1, 2, 3], [7, 4, 7, 4, 5, 6], None, 4.0, False),
+        ([0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], 1.0, 1.0, False),
+    ],
+    ids=["found", "three groups", "mixed", "one group"],
+)
+def test_grouping_is_the_truth_up_to_names(fig9, claim, truth, groups, agreement, number, holds):
+    """Names of groups are node numbers and mean nothing; four groups are part of the claim."""
+    evidence = fig9(SCORES, tiny.record(true_groups=truth, groups=groups))
+    measured, found = result(claim, evidence)
+    assert measured["groups"] == number
+    assert found is holds
+    expected = adjusted_rand(truth, groups) if agreement is None else agreement
+    assert measured["agreement"] == pytest.approx(expected)
+
+
+def adjusted_rand(truth: list[int], groups: list[int]) -> float:
+    """By counting pairs (Hubert and Arabie 1985)."""
+    pairs = [(i, j) for i in range(len(truth)) for j in range(i)]
+    same = [(truth[i] == truth[j], groups[i] == groups[j]) for i, j in pairs]
+    both = sum(a and b for a, b in same)
+    first, second = (sum(column) for column in zip(*same, strict=True))
+    expected, most = first * second / len(pairs), (first + second) / 2
+    return 1.0 if most == expected else (both - expected) / (most - expected)
+
+
+@pytest.mark.parametrize(
+    ("final", "base", "holds"), [(0.6, 0.2, True), (0.6, 0.35, False), (0.4, 0.1, False)]
+)
+def test_f9e_doubles_and_comes_close_to_60_percent(fig9, final, base, holds):
+    evidence = fig9(SCORES | {10: [final] * 6}, base=base)
+    expected = {"accuracy": final, "FedAvg": base, "over FedAvg": final / base}
+    assert result("CFL-F9-e", evidence) == (pytest.approx(expected), holds)
+
+
+def test_f9f_largest_gap_after_the_last_split(fig9):
+    """The positive gap in the round of the last split itself belongs to the undivided group."""
+    assert result("CFL-F9-f", fig9(SCORES)) == (exactly(largest_gap=-0.1), True)
+
+
+def test_f9f_one_positive_gap_refutes(fig9):
+    rows = [*GAPS, (9, "group", 4, "gap_update", 0.05)]
+    assert result("CFL-F9-f", fig9(SCORES, rows=rows)) == (exactly(largest_gap=0.05), False)
+
+
+def test_a4a_newcomers_in_their_leaf_and_served_like_its_members(runs):
+    home = {"client": 6, "true_group": 1, "leaf": 2, "clients": [2, 3], "accuracy": 0.59}
+    scores = tiny.scores({0: [0.1] * 6, 10: [0.6] * 6})
+    served = tiny.record(newcomers=[home]), scores
+    evidence = runs(cfl_fig9={"cfl_fig9": served}, cfl_permuted={"cfl_permuted": served})
+    expected = {"in the right leaf": 1.0, "accuracy behind": 0.01}
+    assert result("CFL-A4-a", evidence) == (pytest.approx(expected), True)
+
+
+@pytest.mark.parametrize(
+    ("newcomers", "right", "behind"),
+    [
+        ([{"true_group": 0, "accuracy": 0.6}], 0.5, 0.0),
+        ([{"true_group": 1, "accuracy": 0.5}], 1.0, 0.1),
+        ([{"true_group": 1, "accuracy": 0.7}, {"true_group": 2, "accuracy": 0.3}], 2 / 3, 0.1),
+    ],
+    ids=["wrong leaf", "badly served", "one of two lost"],
+)
+def test_a4a_lost_or_badly_served_newcomers_refute(runs, newcomers, right, behind):
+    at_leaf = {"client": 6, "leaf": 2, "clients": [2, 3]}
+    scores = tiny.scores({0: [0.1] * 6, 10: [0.6] * 6})
+    home = at_leaf | {"true_group": 1, "accuracy": 0.6}
+    evidence = runs(
+        cfl_fig9={"cfl_fig9": (tiny.record(newcomers=[home]), scores)},
+        cfl_permuted={
+            "cfl_permuted": (tiny.record(newcomers=[at_leaf | new for new in newcomers]), scores)
+        },
+    )
+    expected = {"in the right leaf": right, "accuracy behind": behind}
+    assert result("CFL-A4-a", evidence) == (pytest.approx(expected), False)
+
+
+@pytest.mark.parametrize(
+    ("groups", "last", "agreement", "difference", "holds"),
+    [
+        ([9, 9, 7, 7, 8, 8], [0.6] * 6, 1.0, 0.0, True),
+        ([9, 9, 7, 7, 8, 8], [0.6, 0.595, 0.6, 0.6, 0.6, 0.6], 1.0, 0.005, True),
+        ([9, 9, 7, 7, 8, 8], [0.6, 0.6, 0.6, 0.62, 0.6, 0.6], 1.0, 0.02, False),
+        ([9, 7, 9, 7, 8, 8], [0.6] * 6, None, 0.0, False),
+    ],
+    ids=["same", "within 1 %", "one client differs", "other groups"],
+)
+def test_a5a_hidden_updates_give_the_same_groups_and_scores(
+    runs, groups, last, agreement, difference, holds
+):
+    plain = (tiny.record(), tiny.scores({0: [0.9] * 6, 10: [0.6] * 6}))
+    hidden = (tiny.record(groups=groups), tiny.scores({0: [0.1] * 6, 10: last}))
+    evidence = runs(cfl_permuted={"plain": plain}, cfl_permuted_hidden={"hidden": hidden})
+    measured, found = result("CFL-A5-a", evidence)
+    expected = adjusted_rand([3, 3, 2, 2, 4, 4], groups) if agreement is None else agreement
+    assert measured == exactly(agreement=expected, accuracy_difference=difference)
+    assert found is holds
+
+
+# ---- Fig. 10: perplexity, where less is better --------------------------------------------------
+
+
+@pytest.fixture
+def fig10(runs):
+    def fig10(cfl: dict, fedavg: dict) -> Evidence:
+        record = tiny.record(metric="perplexity")
+        return runs(
+            cfl_fig10={"cfl_fig10": (record, tiny.scores(cfl, "perplexity"))},
+            cfl_fig10_fedavg={"cfl_fig10_fedavg": (record, tiny.scores(fedavg, "perplexity"))},
+        )
+
+    return fig10
+
+
+@pytest.mark.parametrize(("end", "holds"), [(42.0, True), (38.0, False), (50.0, True)])
+def test_f10a_improvement_counts_from_the_first_split(fig10, end, holds):
+    fedavg = {0: [400.0] * 6, 3: [40.0] * 6, 5: [39.0] * 6, 10: [end] * 6}
+    measured, found = result("CFL-F10-a", fig10({10: [36.0] * 6}, fedavg))
+    assert measured == pytest.approx(
+        {"at first split": 40.0, "at end": end, "improvement": 1 - end / 40}
+    )
+    assert found is holds
+
+
+@pytest.mark.parametrize(("cfl", "holds"), [(36.0, True), (40.0, False)])
+def test_f10c_ratio_of_mean_perplexities(fig10, cfl, holds):
+    evidence = fig10({0: [400.0] * 6, 10: [cfl - 6, cfl + 6] * 3}, {0: [400.0] * 6, 10: [42.0] * 6})
+    expected = {"CFL": cfl, "FedAvg": 42.0, "ratio": cfl / 42}
+    assert result("CFL-F10-c", evidence) == (pytest.approx(expected), holds)
+
+
+def test_f10d_every_client_must_gain(fig10):
+    fedavg = {10: [42.0] * 6}
+    assert result("CFL-F10-d", fig10({10: [41.9] * 6}, fedavg))[1]
+
+
+def test_f10d_one_client_worse_off_refutes(fig10):
+    evidence = fig10({10: [36.0] * 5 + [43.0]}, {10: [42.0] * 6})
+    expected = {"share of clients better": 5 / 6}
+    assert result("CFL-F10-d", evidence) == (pytest.approx(expected), False)
+
+
+# ---- Figs 1 to 3: problems in the plane ---------------------------------------------------------
+
+
+def accuracies(panel: str, joint: float, own: float) -> list[dict]:
+    rows = [
+        ("best joint", "all", joint),
+        ("joint", "all", 0.5),
+        ("own", "0", 1.0),
+        ("own", "1", own),
+    ]
+    return [
+        {"panel": panel, "model": model, "group": group, "accuracy": accuracy}
+        for model, group, accuracy in rows
+    ]
+
+
+PANELS = {
+    "CFL-F1-a": ("congruent", [(0.995, 0.995, True), (0.98, 1.0, False)]),
+    "CFL-F1-b": ("xor", [(0.75, 0.995, True), (0.81, 1.0, False), (0.75, 0.98, False)]),
+    "CFL-F1-c": ("diverging conditionals", [(0.52, 0.995, True), (0.6, 1.0, False)]),
+}
+
+
+@pytest.mark.parametrize(
+    ("claim", "joint", "own", "holds"),
+    [(claim, *case) for claim, (_, cases) in PANELS.items() for case in cases],
+)
+def test_f1abc_the_best_line_of_the_right_panel(study, claim, joint, own, holds):
+    judged = PANELS[claim][0]
+    others = [panel for panel, _ in PANELS.values() if panel != judged]
+    rows = accuracies(judged, joint, own) + [r for p in others for r in accuracies(p, 0.9, 0.1)]
+    assert result(claim, study("cfl_violations", accuracies=rows)) == (
+        exactly(joint=joint, own=own),
+        holds,
+    )
+
+
+@pytest.mark.parametrize(("xor", "disputed", "holds"), [(0.5, 1.5, True), (-0.1, 1.5, False)])
+def test_f1d_smaller_gap_of_the_incongruent_panels(study, xor, disputed, holds):
+    gaps = {"congruent": -1.0, "xor": xor, "diverging conditionals": disputed}
+    rows = [{"panel": panel, "gap": gap} for panel, gap in gaps.items()]
+    evidence = study("cfl_violations", separation=rows)
+    assert result("CFL-F1-d", evidence) == (exactly(smallest_gap=xor), holds)
+
+
+@pytest.mark.parametrize(
+    ("cross", "intra", "holds"), [(-0.95, 0.9, True), (-0.5, 0.9, False), (-0.95, 0.7, False)]
+)
+def test_f2a_cosines_of_the_last_round(study, cross, intra, holds):
+    last = [(9, "cross", -1.0), (9, "cross", cross), (9, "intra", 1.0), (9, "intra", intra)]
+    rows = [
+        {"problem": problem, "round": round_, "relation": relation, "cosine": cosine}
+        for problem, entries in {
+            "four clients": [(0, "cross", 0.9), (0, "intra", 0.1), *last],
+            "another": [(99, "cross", 1.0), (99, "intra", -1.0)],
+        }.items()
+        for round_, relation, cosine in entries
+    ]
+    evidence = study("cfl_paths", cosines=rows)
+    assert result("CFL-F2-a", evidence) == (
+        exactly(largest_cross=cross, smallest_intra=intra),
+        holds,
+    )
+
+
+@pytest.mark.parametrize(
+    ("claim", "problem", "mean", "largest", "holds"),
+    [
+        ("CFL-F2-b", "four clients", 1e-4, 0.5, True),
+        ("CFL-F2-b", "four clients", 1e-2, 0.5, False),
+        ("CFL-F2-b", "four clients", 1e-4, 5e-4, False),
+        ("CFL-F2-c", "congruent", 1e-4, 5e-4, True),
+        ("CFL-F2-c", "congruent", 1e-4, 5e-3, False),
+    ],
+)
+def test_f2bc_norms_at_the_end_over_their_start(study, claim, problem, mean, largest, holds):
+    rows = [
+        {"problem": p, "round": r, "mean_gradient_norm": m, "max_gradient_norm": x}
+        for p, r, m, x in [
+            (problem, 9, 2 * mean, 4 * largest),
+            (problem, 0, 2.0, 4.0),
+            ("x", 0, 1, 1),
+        ]
+    ]
+    evidence = study("cfl_paths", norms=rows)
+    assert result(claim, evidence) == (exactly(mean=mean, largest=largest), holds)
+
+
+def cell(**changes) -> dict:
+    usual = {
+        "noise": "fixed",
+        "gamma": 1.0,
+        "p_gap_positive": 0.99,
+        "p_correct": 1.0,
+        "guaranteed": False,
+        "theorem_violations": 7,
+    }
+    return usual | changes
+
+
+@pytest.mark.parametrize(("lowest", "holds"), [(0.98, True), (0.97, False)])
+def test_f3a_lowest_share_at_gamma_1(study, lowest, holds):
+    cells = [
+        cell(),
+        cell(p_gap_positive=lowest, gamma=1.0 + 1e-9),
+        cell(gamma=1.5, p_gap_positive=0.1),
+        cell(noise="gaussian", p_gap_positive=0.0),
+    ]
+    expected = {"at gamma 1": lowest, "at gamma 1.5": 0.1}
+    assert result("CFL-F3-a", study("cfl_separation", cells=cells)) == (
+        pytest.approx(expected),
+        holds,
+    )
+
+
+@pytest.mark.parametrize(("violations", "holds"), [(0, True), (1, False)])
+def test_f3b_violations_count_inside_the_region_only(study, violations, holds):
+    inside = [cell(guaranteed=True, theorem_violations=n) for n in (0, violations)]
+    evidence = study("cfl_separation", cells=[cell(), *inside])
+    assert result("CFL-F3-b", evidence) == (exactly(violations=violations, cells=2.0), holds)
+
+
+@pytest.mark.parametrize(
+    ("gap", "against", "above", "holds"),
+    [(0.9, 0.0, 1.0, True), (1.0, 0.0, 0.0, False), (0.97, 1.0, 0.0, False)],
+)
+def test_f3c_correct_against_positive_gap(study, gap, against, above, holds):
+    correct = 0.95 if against else 1.0
+    cells = [cell(p_gap_positive=1.0), cell(p_gap_positive=gap, p_correct=correct)]
+    expected = exactly(cells_against=against, cells_strictly_above=above)
+    assert result("CFL-F3-c", study("cfl_separation", cells=cells)) == (expected, holds)
+
+
+# ---- Theory -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("claim", sorted(SEARCHED))
+@pytest.mark.parametrize(
+    ("violations", "trials", "holds"), [(0, 5, True), (1, 5, False), (0, 0, False)]
+)
+def test_a_statement_holds_when_it_was_tried_and_not_violated(
+    study, claim, violations, trials, holds
+):
+    rows = [{"check": check, "violations": 3, "trials": 9} for check in {*SEARCHED.values(), "x"}]
+    for row in rows:
+        if row["check"] == SEARCHED[claim]:
+            row |= {"violations": violations, "trials": trials}
+    evidence = study("cfl_theorems", checks=rows)
+    assert result(claim, evidence) == (exactly(violations=violations, trials=trials), holds)
+
+
+def test_no_two_claims_rest_on_one_check():
+    assert len(set(SEARCHED.values())) == len(SEARCHED)
+
+
+@pytest.mark.parametrize(("lowest", "holds"), [(0.96, True), (0.9, False)])
+def test_cla_complete_linkage_up_to_gamma_1(study, lowest, holds):
+    table = [
+        {"gamma": 0.5, "p_differ": 0.2, "p_correct_complete": 1.0},
+        {"gamma": 1.0, "p_differ": 0.6, "p_correct_complete": lowest},
+        {"gamma": 1.5, "p_differ": 1.0, "p_correct_complete": 0.0},
+    ]
+    evidence = study("cfl_theorems", linkage=table)
+    assert result("CFL-CL-a", evidence) == (exactly(differs=0.4, correct=lowest), holds)
+
+
+@pytest.mark.parametrize(("lost", "holds"), [(3, False), (0, True)])
+def test_buga_clients_lost_by_the_last_split(study, lost, holds):
+    rows = [
+        {"order": order, "split": split, "rule": rule, "lost": n}
+        for order, split, rule, n in [
+            ("shuffled", 3, "demo", lost + 1),
+            ("shuffled", 3, "demo", max(0, lost - 1)),
+            ("shuffled", 3, "correct", 0),
+            ("shuffled", 1, "demo", 99),
+            ("sorted", 3, "demo", 99),
+        ]
+    ]
+    rows = rows if lost else [row | {"lost": 0} for row in rows]
+    expected = {"lost": float(lost), "lost with client ids": 0.0}
+    assert result("CFL-BUG-a", study("cfl_index_bug", splits=rows)) == (
+        pytest.approx(expected),
+        holds,
+    )
+
+
+@pytest.mark.parametrize("claim", sorted(PROOFS))
+@pytest.mark.parametrize("violations", [0, 2])
+def test_a_drawn_configuration_is_checked_on_its_own_figure(study, claim, violations):
+    rows = [
+        {"figure": figure, "violations": violations if figure == PROOFS[claim] else 5}
+        for figure in PROOFS.values()
+    ]
+    evidence = study("cfl_proofs", predicates=rows)
+    assert result(claim, evidence) == (exactly(violations=violations), violations == 0)
+
+
+def test_a_claim_on_a_drawing_names_the_artefact_of_that_drawing():
+    for claim, figure in PROOFS.items():
+        assert LEDGER.claims[claim].artefact == f"cfl_arxiv_{figure}"
