@@ -1,0 +1,140 @@
+"""What a report shows of each thing that the ledgers name: the ledger's words and what was found.
+
+Paths are relative to the folder of results and the same in a report, which copies them.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from clustered_fl.ledger import Artefact, Claim, Ledger, Run, Scale, Study
+from clustered_fl.report.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a report is about.
+
+    Attributes:
+        ledgers: one per paper.
+        results: folder with verdicts.csv, artefacts/, runs/ and studies/ of one scale.
+        scale: of these results.
+        source: where their data come from: builtin, mirror or download.
+        seeds: at most so many of the ledger's seeds were asked for; None: all.
+    """
+
+    ledgers: tuple[Ledger, ...]
+    results: Path
+    scale: Scale
+    source: str
+    seeds: int | None = None
+
+
+@dataclass(frozen=True)
+class SeedEntry:
+    """One seed of one run; `record` is None where it was not computed.
+
+    Attributes:
+        score: mean test score over the clients at the last evaluation.
+    """
+
+    run: str
+    seed: int
+    folder: str
+    record: dict[str, Any] | None
+    score: float | None
+
+
+@dataclass(frozen=True)
+class RunEntry:
+    """One run of the ledger: itself, or all members of its sweep."""
+
+    name: str
+    about: Run
+    configuration: dict[str, Any]
+    seeds: list[SeedEntry]
+
+    @property
+    def done(self) -> list[SeedEntry]:
+        """The seeds that left a record."""
+        return [seed for seed in self.seeds if seed.record is not None]
+
+    @property
+    def minutes(self) -> float:
+        """Mean over the seeds that left a record."""
+        return fmean(seed.record["cost"]["seconds"] for seed in self.seeds if seed.record) / 60
+
+    @property
+    def data(self) -> list[dict[str, Any]]:
+        """Every dataset that its records name."""
+        return datasets(self.seeds)
+
+
+@dataclass(frozen=True)
+class StudyEntry:
+    """One study of the ledger; `record` is None where it was not computed."""
+
+    name: str
+    about: Study
+    folder: str
+    record: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class ClaimEntry:
+    """A claim with its verdict."""
+
+    about: Claim
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class ArtefactEntry:
+    """A table or figure.
+
+    Attributes:
+        files: suffix -> path of the files that exist.
+        size: of the picture, in pixels; None if there is none.
+        rows: of the table, heading first; empty for a figure.
+        data: every dataset that went into it, as its records describe it.
+        stand_ins: whether built-in data went into it.
+    """
+
+    name: str
+    about: Artefact
+    files: dict[str, str]
+    size: tuple[int, int] | None
+    rows: list[list[str]]
+    claims: list[ClaimEntry]
+    data: list[dict[str, Any]]
+    stand_ins: bool
+
+
+@dataclass(frozen=True)
+class PaperEntry:
+    """A paper; `claims` is None where no verdicts were computed."""
+
+    ledger: Ledger
+    runs: dict[str, RunEntry]
+    studies: dict[str, StudyEntry]
+    artefacts: list[ArtefactEntry]
+    claims: list[ClaimEntry] | None
+
+    @property
+    def seeds(self) -> list[SeedEntry]:
+        """All seeds of all runs."""
+        return [seed for run in self.runs.values() for seed in run.seeds]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of all claims, in the order of verdicts.csv."""
+        return [claim.verdict for claim in self.claims or []]
+
+
+def datasets(seeds: Iterable[SeedEntry]) -> list[dict[str, Any]]:
+    """Every dataset that the records name, once, by name."""
+    found = {json.dumps(seed.record["data"], sort_keys=True) for seed in seeds if seed.record}
+    return sorted(map(json.loads, sorted(found)), key=lambda data: (data["name"], data["source"]))

@@ -1,0 +1,148 @@
+"""Reading what a report shows, from ledgers and results; what is absent stays absent."""
+
+import csv
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from clustered_fl import records
+from clustered_fl.errors import InputError
+from clustered_fl.files import read_json
+from clustered_fl.ledger import Artefact, Ledger, Run, Study, resolved_runs
+from clustered_fl.report.entries import (
+    ArtefactEntry,
+    ClaimEntry,
+    PaperEntry,
+    RunEntry,
+    Scope,
+    SeedEntry,
+    StudyEntry,
+    datasets,
+)
+from clustered_fl.report.verdicts import Verdict, read_verdicts
+
+VERDICTS = "verdicts.csv"
+
+
+def gather(scope: Scope, suffixes: tuple[str, ...]) -> list[PaperEntry]:
+    """Read everything that there is for a report.
+
+    Args:
+        scope: what the report is about.
+        suffixes: of the artefacts' files that the report takes along.
+    Raises:
+        InputError: if a file cannot be read, or verdicts and ledgers name different claims.
+    """
+    path = scope.results / VERDICTS
+    verdicts = read_verdicts(path, scope.scale) if path.exists() else None
+    known = {claim for ledger in scope.ledgers for claim in ledger.claims}
+    if verdicts is not None and known != (judged := {verdict.claim for verdict in verdicts}):
+        raise InputError(
+            f"{path} and the ledgers differ in claim {min(known ^ judged)}; "
+            "evaluate the claims again"
+        )
+    return [_paper(ledger, scope, suffixes, verdicts) for ledger in scope.ledgers]
+
+
+def _paper(
+    ledger: Ledger, scope: Scope, suffixes: tuple[str, ...], verdicts: list[Verdict] | None
+) -> PaperEntry:
+    runs = {name: _run(name, ledger, scope) for name in ledger.runs}
+    claims = None
+    if verdicts is not None:
+        own = [verdict for verdict in verdicts if verdict.claim in ledger.claims]
+        claims = [ClaimEntry(ledger.claims[verdict.claim], verdict) for verdict in own]
+    studies = {name: _study(name, about, scope) for name, about in ledger.studies.items()}
+    artefacts = [
+        _artefact(name, about, scope, suffixes, claims or [], runs)
+        for name, about in ledger.artefacts.items()
+    ]
+    return PaperEntry(ledger, runs, studies, artefacts, claims)
+
+
+def _run(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
+    resolved = resolved_runs(ledger, scope.scale)
+    members = {member: run for member, run in resolved.items() if run["family"] == name}
+    seeds = [
+        _seed(member, seed, scope)
+        for member, run in members.items()
+        for seed in run["seeds"][: scope.seeds]
+    ]
+    configuration = next((run["config"] for run in members.values()), {})
+    return RunEntry(name, ledger.runs[name], _swept(configuration, ledger.runs[name], scope), seeds)
+
+
+def _swept(configuration: dict[str, Any], run: Run, scope: Scope) -> dict[str, Any]:
+    """The configuration with all values of the sweep in the place of one."""
+    hidden = ("run", "paper", "scale")
+    shown = deepcopy({key: value for key, value in configuration.items() if key not in hidden})
+    if run.sweep is None or not shown:
+        return shown
+    *path, last = run.sweep.setting.split(".")
+    place = shown
+    for key in path:
+        place = place[key]
+    place[last] = f"{', '.join(map(str, run.sweep.values[scope.scale]))} (a run each)"
+    return shown
+
+
+def _seed(run: str, seed: int, scope: Scope) -> SeedEntry:
+    folder = f"runs/{run}/seed{seed}"
+    if not (scope.results / folder / records.RECORD).exists():
+        return SeedEntry(run, seed, folder, None, None)
+    record = records.load_record(scope.results / folder)
+    return SeedEntry(run, seed, folder, record, _score(scope.results / folder, record["metric"]))
+
+
+def _score(folder: Path, metric: str) -> float | None:
+    rounds = records.load_rounds(folder)
+    rows = rounds[(rounds["scope"] == "client") & (rounds["metric"] == metric)]
+    last = rows.loc[rows["round"] == rows["round"].max(), "value"]
+    return float(last.mean()) if len(last) else None
+
+
+def _study(name: str, about: Study, scope: Scope) -> StudyEntry:
+    folder = f"studies/{name}"
+    path = scope.results / folder / records.RECORD
+    return StudyEntry(name, about, folder, read_json(path) if path.exists() else None)
+
+
+def _artefact(
+    name: str,
+    about: Artefact,
+    scope: Scope,
+    suffixes: tuple[str, ...],
+    claims: list[ClaimEntry],
+    runs: dict[str, RunEntry],
+) -> ArtefactEntry:
+    paths = {suffix: f"artefacts/{name}/{name}.{suffix}" for suffix in suffixes}
+    files = {suffix: path for suffix, path in paths.items() if (scope.results / path).exists()}
+    data = datasets(seed for run in about.runs for seed in runs[run].done)
+    sources = {scope.source, *(each["source"] for each in data)}
+    return ArtefactEntry(
+        name,
+        about,
+        files,
+        size=_picture_size(scope.results / files["png"]) if "png" in files else None,
+        rows=_rows(scope.results / files["csv"])
+        if about.kind == "table" and "csv" in files
+        else [],
+        claims=[claim for claim in claims if claim.about.artefact == name],
+        data=data,
+        stand_ins=bool(about.runs) and "builtin" in sources,
+    )
+
+
+def _rows(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def _picture_size(path: Path) -> tuple[int, int]:
+    try:
+        with Image.open(path) as picture:
+            return picture.size
+    except OSError as error:
+        raise InputError(f"{path} is no picture; make the artefact again") from error

@@ -1,0 +1,209 @@
+"""The report: complete, escaped, offline, the same every time, and honest about what is missing."""
+
+import csv
+import shutil
+from collections import Counter
+
+import pytest
+from site_pages import dangling, pages
+from tiny_results import LEDGER, NASTY, contents, read, write_results, write_run, write_verdicts
+
+from clustered_fl.errors import InputError
+from clustered_fl.figures import DEMO
+from clustered_fl.report import site
+from clustered_fl.report.entries import Scope
+from clustered_fl.report.verdicts import MEANING, read_verdicts, scorecard
+
+
+@pytest.fixture
+def scope(tmp_path) -> Scope:
+    return write_results(tmp_path / "demo")
+
+
+@pytest.fixture
+def report(scope):
+    """The folder of a report."""
+    site.build(scope, scope.results / "report")
+    return scope.results / "report"
+
+
+def test_every_link_leads_to_a_file_of_the_report(report):
+    assert set(pages(report)) == {"index.html", "toy.html", "runs.html", "words.html"}
+    assert dangling(report) == []
+
+
+def test_dangling_links_are_noticed(report):
+    (report / "artefacts/toy_fig1/toy_fig1.png").unlink()
+    page = report / "index.html"
+    page.write_text(page.read_text().replace("toy.html#T-1", "toy.html#T-9"))
+    wrong = " ".join(dangling(report))
+    assert "toy_fig1.png" in wrong
+    assert "#T-9 has no such anchor" in wrong
+
+
+def test_report_is_complete_without_its_surroundings(report, tmp_path):
+    alone = tmp_path / "elsewhere"
+    shutil.move(report, alone)
+    shutil.rmtree(tmp_path / "demo")
+    assert dangling(alone) == []
+
+
+def test_nothing_is_loaded_from_elsewhere(report):
+    for page in pages(report).values():
+        assert {load for load in page.loads if load.endswith(".css")} == {"style.css"}
+        assert not [load for load in page.loads if "//" in load]
+        assert "script" not in {tag for tag, _ in page.tags}
+    style = (report / "style.css").read_text()
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_scorecard_counts_the_rows_of_the_table(report, scope):
+    with (scope.results / "verdicts.csv").open() as file:
+        counted = Counter(row["verdict"] for row in csv.DictReader(file))
+    text = pages(report)["index.html"].words()
+    table = text[text.index("Verdict TOY") : text.index("TOY: A toy paper")]
+    for word in MEANING:
+        assert f"{word} {counted[word]} " in table
+    assert "all claims 3" in table
+
+
+def test_claims_stand_beside_the_published_numbers(report):
+    for name in ("index.html", "toy.html"):
+        text = pages(report)[name].words()
+        assert f"0.5 0.512 {NASTY} 2 DEMO ONLY" in text
+        assert "0.5 – 2 NOT RUN" in text
+
+
+def test_text_from_records_and_ledgers_is_escaped(report):
+    for name, page in pages(report).items():
+        assert "<script" not in page.path.read_text()
+        assert (NASTY in page.words()) == (name != "words.html")
+
+
+def test_pages_are_accessible(report):
+    for page in pages(report).values():
+        assert page.open == []
+        assert len(page.ids) == len(set(page.ids))
+        assert page.headings[0] == 1
+        assert page.headings.count(1) == 1
+        steps = zip(page.headings, page.headings[1:], strict=False)
+        assert all(after - before <= 1 for before, after in steps)
+        assert ("html", {"lang": "en"}) in page.tags
+        assert all(found.get("alt") for tag, found in page.tags if tag == "img")
+        scrolling = [found for _, found in page.tags if found.get("class") == "scroll"]
+        assert all(found["aria-label"] and found["tabindex"] == "0" for found in scrolling)
+
+
+def test_same_inputs_give_the_same_bytes(report, tmp_path):
+    other = write_results(tmp_path / "another" / "demo")
+    site.build(other, tmp_path / "there")
+    assert contents(tmp_path / "there") == contents(report)
+    assert not [name for name, text in contents(report).items() if str(tmp_path).encode() in text]
+
+
+def test_missing_artefacts_and_records_are_shown_as_missing(report):
+    found = pages(report)
+    assert "Missing: this figure has not been made at this scale." in found["toy.html"].words()
+    assert "toy_run 1 not run" in found["runs.html"].words()
+    assert "1 of 2" in found["runs.html"].words()
+
+
+def test_report_of_nothing(tmp_path):
+    (tmp_path / "paper").mkdir()
+    scope = Scope((LEDGER,), tmp_path / "paper", "paper", "download")
+    site.build(scope, tmp_path / "paper" / "report")
+    found = pages(tmp_path / "paper" / "report")
+    assert dangling(tmp_path / "paper" / "report") == []
+    assert "have not been evaluated" in found["index.html"].words()
+    assert "Not part of this scale" in found["runs.html"].words()
+    assert "verdicts.csv" not in found["words.html"].links
+
+
+def test_runs_say_what_was_computed_and_what_it_cost(report):
+    text = pages(report)["runs.html"].words()
+    assert "label_swap, clients 4, samples 10, 30 (a run each)" in text
+    assert "accuracy 0.3 90.0 500" in text
+    assert "mnist (builtin), 1,797 rows" in text
+    assert "0.5 1.5" in text  # expected and measured minutes
+
+
+def test_stand_ins_are_named_wherever_they_were_used(report):
+    found = pages(report)
+    assert all(DEMO in page.words() for page in found.values())
+    figure, table, _ = found["toy.html"].path.read_text().split("<section")[1:]
+    assert 'class="stand-in"' in figure
+    assert 'class="stand-in"' not in table
+
+
+def test_real_data_carries_no_demo_words_but_says_what_is_incomplete(scope):
+    write_run(scope.results / "runs/toy_run/seed0", source="mirror", note="1,500 of 60,000 images")
+    write_verdicts(scope.results / "verdicts.csv", dict.fromkeys(LEDGER.claims, "REFUTED"))
+    site.build(Scope((LEDGER,), scope.results, "demo", "mirror"), scope.results / "report")
+    text = pages(scope.results / "report")["toy.html"].words()
+    assert DEMO not in text
+    assert "Incomplete: mnist, 1,500 of 60,000 images." in text
+
+
+def test_fewer_seeds_than_the_ledger_has(scope):
+    site.build(Scope((LEDGER,), scope.results, "demo", "builtin", seeds=1), scope.results / "one")
+    runs = read(scope.results / "one", "provenance.json")["runs"]
+    assert list(runs["toy_run"]) == ["0"]
+
+
+def test_contradictions_of_a_paper_are_shown(scope):
+    ledger = LEDGER.model_copy(update={"contradictions": ["Text says 2, table says 3"]})
+    site.build(Scope((ledger,), scope.results, "demo", "builtin"), scope.results / "report")
+    text = pages(scope.results / "report")["toy.html"].words()
+    assert "Where the paper contradicts itself or its code Text says 2, table says 3" in text
+
+
+def test_nothing_of_a_former_report_stays(report, scope):
+    (report / "old.html").write_text("old")
+    (report / "index.html").unlink()
+    site.build(scope, report)
+    assert not (report / "old.html").exists()
+    assert [path.name for path in scope.results.iterdir() if path.name.endswith(".part")] == []
+
+
+def test_folder_that_is_no_report_is_left_alone(scope):
+    with pytest.raises(InputError, match="holds something that is no report"):
+        site.build(scope, scope.results)
+    assert (scope.results / "verdicts.csv").exists()
+
+
+def test_failure_leaves_the_former_report(report, scope):
+    before = contents(report)
+    (scope.results / "artefacts/toy_fig1/toy_fig1.png").write_text("no picture")
+    with pytest.raises(InputError, match="toy_fig1.png is no picture"):
+        site.build(scope, report)
+    assert contents(report) == before
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "scale", "sentence"),
+    [
+        ({"T-1": "CONFIRMED"}, "demo", "differ in claim T-2"),
+        ({"T-1": "PERHAPS"}, "demo", "T-1 has the verdict 'PERHAPS'; allowed are CONFIRMED"),
+        ({"T-1": "CONFIRMED"}, "paper", "T-1 is of scale 'paper', not 'demo'"),
+    ],
+)
+def test_verdicts_that_do_not_fit_are_refused(scope, verdicts, scale, sentence):
+    write_verdicts(scope.results / "verdicts.csv", verdicts, scale)
+    with pytest.raises(InputError, match=sentence):
+        site.build(scope, scope.results / "report")
+    assert not (scope.results / "report").exists()
+
+
+def test_table_without_a_column_is_refused(tmp_path):
+    (tmp_path / "verdicts.csv").write_text("claim,paper\nT-1,toy\n")
+    with pytest.raises(InputError, match="has no column 'artefact'"):
+        read_verdicts(tmp_path / "verdicts.csv", "demo")
+
+
+def test_scorecard_in_markdown_keeps_its_columns(scope):
+    text = scorecard(read_verdicts(scope.results / "verdicts.csv", "demo"), "demo", "builtin")
+    summary, _, *table = text.splitlines()
+    assert summary == f"Scorecard (scale demo, {DEMO}): 1 CONFIRMED, 1 NOT RUN, 1 DEMO ONLY."
+    assert len(table) == 2 + len(LEDGER.claims)
+    assert {row.replace("\\|", "").count("|") for row in table} == {7}
