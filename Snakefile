@@ -1,0 +1,68 @@
+# Tables, figures and claims of papers on clustered federated learning, from data to verdicts.
+#
+#   snakemake --cores all                    everything
+#   snakemake --cores all cfl                one paper
+#   snakemake --cores all cfl_fig9           one artefact and just what it needs
+#   snakemake --cores all --config scale=desktop mirror=<folder>
+
+from pathlib import Path
+
+from clustered_fl.errors import InputError
+from clustered_fl.fingerprint import fingerprint
+from clustered_fl.plan import Plan
+from clustered_fl.settings import read_settings
+
+
+configfile: "config/config.yaml"
+
+
+try:
+    PLAN = Plan(read_settings(config), ledgers=Path("config/papers"))
+except InputError as error:
+    raise WorkflowError(f"error: {error}")
+
+
+wildcard_constraints:
+    scale=PLAN.settings.scale,
+    seed=r"\d+",
+    run="|".join(PLAN.runs),
+    dataset="[a-z0-9_]+",
+
+
+rule all:
+    """Every paper: artefacts, verdicts, tested results and the report."""
+    input:
+        f"{PLAN.results}/verdicts.tested",
+        f"{PLAN.results}/report/index.html",
+
+
+include: "workflow/rules/data.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/study.smk"
+include: "workflow/rules/artefact.smk"
+include: "workflow/rules/verdict.smk"
+include: "workflow/rules/report.smk"
+
+
+# One target per paper and one per artefact: `snakemake cfl_fig9`.
+for paper in PLAN.ledgers:
+
+    rule:
+        name:
+            paper
+        input:
+            PLAN.paper_files(paper),
+
+
+for artefact in PLAN.artefacts:
+
+    rule:
+        name:
+            artefact
+        input:
+            PLAN.artefact_files(artefact),
+
+
+onerror:
+    print("A job failed. Its log above, or below logs/, ends with the sentence that says why.")
+    print("Rerun the same command to continue: finished jobs stay, trainings resume.")

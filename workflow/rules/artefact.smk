@@ -1,0 +1,97 @@
+# Every table and figure: a notebook executed with the paths of the records that it reads.
+#
+# REQUIRED INPUTS
+#   results/<scale>/runs/... and results/<scale>/studies/... as the ledger says
+#   notebooks/<paper>/<notebook>.ipynb
+# OUTPUTS
+#   results/<scale>/artefacts/<artefact>/<artefact>.{png,pdf,svg,csv}    a figure
+#   results/<scale>/artefacts/<artefact>/<artefact>.{csv,md,tex}         a table
+#   results/<scale>/artefacts/<artefact>/<artefact>.html                 the executed notebook
+#   logs/<scale>/artefacts/<artefact>.ipynb                              kept when a cell fails
+
+
+rule figure:
+    """Make a figure and the page that explains it."""
+    input:
+        records=PLAN.artefact_inputs,
+        notebook=PLAN.artefact_notebook,
+    output:
+        png=report(
+            "results/{scale}/artefacts/{artefact}/{artefact}.png",
+            caption="../report/artefact.rst",
+            category="{scale}",
+            subcategory="figures",
+            labels={"artefact": "{artefact}", "form": "figure"},
+        ),
+        pdf="results/{scale}/artefacts/{artefact}/{artefact}.pdf",
+        svg="results/{scale}/artefacts/{artefact}/{artefact}.svg",
+        csv="results/{scale}/artefacts/{artefact}/{artefact}.csv",
+        page="results/{scale}/artefacts/{artefact}/{artefact}.html",
+    log:
+        messages="logs/{scale}/artefacts/{artefact}.log",
+        notebook="logs/{scale}/artefacts/{artefact}.ipynb",
+    benchmark:
+        "logs/benchmarks/{scale}/artefacts/{artefact}.tsv"
+    wildcard_constraints:
+        artefact="|".join(PLAN.named("figure")),
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=2000,
+        runtime=15,
+    params:
+        parameters=PLAN.artefact_parameters,
+        caption=PLAN.artefact_caption,
+        code=PLAN.artefact_code,
+    shell:
+        """
+        exec &> >(tee {log.messages:q})
+        python -m clustered_fl notebook \
+            --notebook {input.notebook:q} \
+            --parameters {params.parameters:q} \
+            --executed {log.notebook:q} \
+            --page {output.page:q}
+        """
+
+
+rule table:
+    """Make a table and the page that explains it."""
+    input:
+        records=PLAN.artefact_inputs,
+        notebook=PLAN.artefact_notebook,
+    output:
+        csv=report(
+            "results/{scale}/artefacts/{artefact}/{artefact}.csv",
+            caption="../report/artefact.rst",
+            category="{scale}",
+            subcategory="tables",
+            labels={"artefact": "{artefact}", "form": "table"},
+        ),
+        md="results/{scale}/artefacts/{artefact}/{artefact}.md",
+        tex="results/{scale}/artefacts/{artefact}/{artefact}.tex",
+        page="results/{scale}/artefacts/{artefact}/{artefact}.html",
+    log:
+        messages="logs/{scale}/artefacts/{artefact}.log",
+        notebook="logs/{scale}/artefacts/{artefact}.ipynb",
+    benchmark:
+        "logs/benchmarks/{scale}/artefacts/{artefact}.tsv"
+    wildcard_constraints:
+        artefact="|".join(PLAN.named("table")),
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=2000,
+        runtime=15,
+    params:
+        parameters=PLAN.artefact_parameters,
+        caption=PLAN.artefact_caption,
+        code=PLAN.artefact_code,
+    shell:
+        """
+        exec &> >(tee {log.messages:q})
+        python -m clustered_fl notebook \
+            --notebook {input.notebook:q} \
+            --parameters {params.parameters:q} \
+            --executed {log.notebook:q} \
+            --page {output.page:q}
+        """

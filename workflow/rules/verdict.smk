@@ -1,0 +1,65 @@
+# What holds and what does not.
+#
+# REQUIRED INPUTS
+#   config/papers/<paper>.yaml                 the claims
+#   results/<scale>/runs/..., studies/...      the evidence
+#   results/<scale>/artefacts/...              for the test of the results
+# OUTPUTS
+#   results/<scale>/verdicts.csv               one row per claim
+#   results/<scale>/verdicts.tested            written when verdicts and artefacts pass their test
+
+
+rule verdicts:
+    """Judge every claim of the ledgers by its predicate."""
+    input:
+        ledgers=expand("config/papers/{paper}.yaml", paper=PLAN.settings.papers),
+        records=PLAN.records([run["family"] for run in PLAN.runs.values()]),
+        studies=PLAN.study_files(list(PLAN.studies)),
+    output:
+        table="results/{scale}/verdicts.csv",
+    log:
+        "logs/{scale}/verdicts.log",
+    benchmark:
+        "logs/benchmarks/{scale}/verdicts.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        settings=PLAN.settings_json(),
+        code=fingerprint(*PLAN.claim_modules()),
+    shell:
+        """
+        exec &> >(tee {log:q})
+        python -m clustered_fl verdicts \
+            --settings {params.settings:q} \
+            --ledgers config/papers \
+            --out {output.table:q}
+        """
+
+
+rule test_results:
+    """Test that every claim has one honest verdict and every artefact has numbers."""
+    input:
+        table="results/{scale}/verdicts.csv",
+        artefacts=[file for name in PLAN.artefacts for file in PLAN.artefact_files(name)],
+    output:
+        tested=touch("results/{scale}/verdicts.tested"),
+    log:
+        "logs/{scale}/test_results.log",
+    benchmark:
+        "logs/benchmarks/{scale}/test_results.tsv"
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        settings=PLAN.settings_json(),
+        code=fingerprint("clustered_fl.claims.consistency"),
+    shell:
+        """
+        exec &> >(tee {log:q})
+        python -m clustered_fl check --settings {params.settings:q} --ledgers config/papers
+        """
