@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clustered_fl.claims.evidence import Evidence, RunEvidence
 from clustered_fl.claims.papers import predicates_of
-from clustered_fl.claims.predicates import Predicate, Predicates
+from clustered_fl.claims.predicates import Predicate, Predicates, is_within
 from clustered_fl.claims.verdicts import (
     COLUMNS,
     VERDICTS,
@@ -24,7 +24,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
 from clustered_fl.ledger import Ledger
 
-POSITIVE = Predicate("CFL-X", lambda evidence: {}, lambda m: m["x"] > 0)
+POSITIVE = Predicate("CFL-X", {"x": "> 0"}, lambda evidence: {})
 
 
 def measured(*values: float) -> list[dict[str, float]]:
@@ -75,7 +75,7 @@ def test_verdict_equals_the_rule_counted_in_whole_numbers(values):
 
 
 def test_one_number_that_does_not_exist_leaves_the_claim_open():
-    both = Predicate("CFL-X", lambda evidence: {}, lambda m: m["x"] > 0)
+    both = Predicate("CFL-X", {"x": "> 0"}, lambda evidence: {})
     assert judge(both, [{"x": 1.0, "beside": math.nan}]) == "INCONCLUSIVE"
 
 
@@ -88,6 +88,35 @@ def test_text_has_means_and_ranges():
 @given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6))
 def test_the_mean_that_is_judged_is_the_mean_that_is_shown(values):
     assert text_of(measured(*values)).startswith(f"x {mean_of(measured(*values))['x']:.3g}")
+
+
+@pytest.mark.parametrize(
+    ("bound", "inside", "outside"),
+    [
+        ("> 0", [1e-9, math.inf], [0, -1]),
+        (">= 0.5", [0.5, 1], [0.499]),
+        ("< 1e-3", [0, -5], [1e-3]),
+        ("<= -2", [-2], [-1.9]),
+        ("= 4", [4.0], [3.999, 5]),
+        (">= 0.15 and <= 0.3", [0.15, 0.2, 0.3], [0.14, 0.31]),
+    ],
+)
+def test_bounds_mean_what_they_say(bound, inside, outside):
+    assert all(is_within(value, bound) for value in inside)
+    assert not any(is_within(value, bound) for value in [*outside, math.nan])
+
+
+@pytest.mark.parametrize("bound", ["> zero", "!= 3", "positive", "> 0 or < -1", ""])
+def test_bounds_that_mean_nothing_are_refused(bound):
+    with pytest.raises((ValueError, KeyError)):
+        is_within(1.0, bound)
+
+
+def test_all_bounds_must_hold_and_the_reader_sees_them():
+    both = Predicate("CFL-X", {"a": "> 0", "b": "= 1"}, lambda evidence: {})
+    assert both.holds({"a": 1.0, "b": 1.0, "c": -9.0})
+    assert not both.holds({"a": 1.0, "b": 2.0})
+    assert both.text == "a > 0; b = 1"
 
 
 # ---- From a ledger to rows ----------------------------------------------------------------------
@@ -135,8 +164,7 @@ def score_of(family: str):
 
 def predicates(**measures) -> dict[str, Predicate]:
     return {
-        name: Predicate(name, measure, lambda m: m["score"] > 0.5)
-        for name, measure in measures.items()
+        name: Predicate(name, {"score": "> 0.5"}, measure) for name, measure in measures.items()
     }
 
 
@@ -167,6 +195,7 @@ def test_a_row_says_what_was_claimed_measured_and_on_what(folder_of):
         "statement": "s",
         "published": "p",
         "measured": "score 0.7 (0.6 to 0.8)",
+        "holds_if": "score > 0.5",
         "seeds": 3,
         "scale": "desktop",
         "source": "mirror",
@@ -258,9 +287,9 @@ def test_nothing_is_judged_before_all_is_complete():
 
 def test_two_predicates_of_one_claim_are_refused():
     claim = Predicates()
-    claim("A", holds=bool)(lambda evidence: {})
+    claim("A", {})(lambda evidence: {})
     with pytest.raises(ValueError, match="claim A has two predicates"):
-        claim("A", holds=bool)(lambda evidence: {})
+        claim("A", {})(lambda evidence: {})
 
 
 def test_an_unknown_paper_has_no_claims():

@@ -71,8 +71,8 @@ def test_scorecard_counts_the_rows_of_the_table(report, scope):
 def test_claims_stand_beside_the_published_numbers(report):
     for name in ("index.html", "toy.html"):
         text = pages(report)[name].words()
-        assert f"0.5 0.512 {NASTY} 2 DEMO ONLY" in text
-        assert "0.5 – 2 NOT RUN" in text
+        assert f"0.5 0.512 {NASTY} holds if score > 0.5 2 DEMO ONLY" in text
+        assert "0.5 – holds if score > 0.5 2 NOT RUN" in text
 
 
 def test_text_from_records_and_ledgers_is_escaped(report):
@@ -206,4 +206,4 @@ def test_scorecard_in_markdown_keeps_its_columns(scope):
     summary, _, *table = text.splitlines()
     assert summary == f"Scorecard (scale demo, {DEMO}): 1 CONFIRMED, 1 NOT RUN, 1 DEMO ONLY."
     assert len(table) == 2 + len(LEDGER.claims)
-    assert {row.replace("\\|", "").count("|") for row in table} == {7}
+    assert {row.replace("\\|", "").count("|") for row in table} == {8}

@@ -100,6 +100,7 @@ def write_verdicts(path: Path, verdicts: dict[str, str], scale: str = "demo") ->
                     "artefact": claim.artefact,
                     "statement": claim.statement,
                     "published": claim.published,
+                    "holds_if": "score > 0.5",
                     "measured": "" if verdict == "NOT RUN" else f"0.512 {NASTY}",
                     "seeds": 2,
                     "scale": scale,

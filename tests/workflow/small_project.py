@@ -76,7 +76,7 @@ PREDICATES = '''"""Claims of the small ledger."""
 from clustered_fl.claims.cfl.registry import claim
 
 
-@claim("CFL-W-a", holds=lambda m: m["ahead"] > 0)
+@claim("CFL-W-a", {"ahead": "> 0"})
 def ahead(evidence):
     """Final mean accuracy of CFL over that of FedAvg."""
     runs = (evidence.run(name) for name in ("cfl_fig9", "cfl_fig9_fedavg"))
@@ -84,7 +84,7 @@ def ahead(evidence):
     return {"ahead": found - base}
 
 
-@claim("CFL-W-b", holds=lambda m: m["joint"] < 0.9)
+@claim("CFL-W-b", {"joint": "< 0.9"})
 def hard(evidence):
     """Accuracy of the best line."""
     table = evidence.study("cfl_violations")["accuracies"]

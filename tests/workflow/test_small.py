@@ -123,9 +123,7 @@ def test_comments_docstrings_and_times_rerun_nothing(complete):
 
 
 def test_logic_of_a_method_reruns_exactly_the_runs_that_use_it(complete):
-    with complete.edited(
-        "src/clustered_fl/methods/cfl.py", "min_rounds: int = 20", "min_rounds: int = 21"
-    ):
+    with complete.edited("src/clustered_fl/methods/cfl.py", "default=20, ge=0", "default=21, ge=0"):
         plan = complete.plan()
     assert subjects(plan, "train") == {"cfl_fig9 0"}
     assert subjects(plan, "figure") == {"cfl_fig4"}
@@ -177,7 +175,7 @@ def test_settings_of_a_run_are_a_reason(complete):
             "spread: float = 0.5",
             {"study cfl_violations", "figure cfl_fig1"},
         ),
-        ("src/clustered_fl/claims/cfl/small.py", "> 0)", "> 1)", set()),
+        ("src/clustered_fl/claims/cfl/small.py", "> 0", "> 1", set()),
     ],
     ids=["notebook", "study", "claim"],
 )

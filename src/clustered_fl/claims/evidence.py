@@ -78,6 +78,14 @@ class Evidence:
         """All runs of a family: one per value of its sweep."""
         return [RunEvidence(folder) for folder in self.runs[family].values()]
 
+    def folders(self, *families: str) -> curves.Folders:
+        """Folder of every run of these families, as `clustered_fl.metrics` reads them."""
+        return {
+            run: {0: str(folder)}
+            for family in families
+            for run, folder in self.runs[family].items()
+        }
+
     def study(self, name: str) -> dict[str, pd.DataFrame]:
         """Tables of a study."""
         return load_tables(self.studies[name])

@@ -18,7 +18,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.ledger import Claim, Ledger
 
 COLUMNS = (
-    *("claim", "paper", "artefact", "statement", "published", "measured", "seeds"),
+    *("claim", "paper", "artefact", "statement", "published", "measured", "holds_if", "seeds"),
     *("scale", "source", "verdict", "note"),
 )
 VERDICTS = ("CONFIRMED", "REFUTED", "INCONCLUSIVE", "NOT RUN", "DEMO ONLY")
@@ -116,6 +116,7 @@ def _row(
         "statement": claim.statement,
         "published": claim.published,
         "measured": text_of(measured) if measured else "",
+        "holds_if": predicate.text,
         "seeds": len(measured),
         "scale": scale,
         "source": source if claim.runs else "none",

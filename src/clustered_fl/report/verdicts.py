@@ -37,6 +37,7 @@ class Verdict:
     statement: str
     published: str
     measured: str
+    holds_if: str
     seeds: str
     scale: str
     source: str
@@ -85,12 +86,12 @@ def scorecard(verdicts: list[Verdict], scale: str, source: str) -> str:
     """Counts and claims as Markdown, for a README."""
     about = f"scale {scale}, {DEMO}" if source == "builtin" else f"scale {scale}, real data"
     summary = ", ".join(f"{count} {word}" for word, count in counts(verdicts).items() if count)
-    columns = ("claim", "statement", "published", "ours", "seeds", "verdict")
+    columns = ("claim", "statement", "published", "ours", "holds if", "seeds", "verdict")
     lines = [f"Scorecard ({about}): {summary or 'no claims'}.", "", _row(columns)]
     lines.append("|---" * len(columns) + "|")
     for each in verdicts:
-        values = (each.claim, each.statement, each.published, each.measured, each.seeds)
-        lines.append(_row((*values, f"**{each.verdict}**")))
+        values = (each.claim, each.statement, each.published, each.measured, each.holds_if)
+        lines.append(_row((*values, each.seeds, f"**{each.verdict}**")))
     return "\n".join(lines) + "\n"
 
 

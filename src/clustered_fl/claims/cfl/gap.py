@@ -5,10 +5,11 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from clustered_fl.claims.cfl.registry import claim
-from clustered_fl.claims.evidence import Evidence, RunEvidence
+from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.predicates import Measured
+from clustered_fl.metrics import gap
+from clustered_fl.metrics.gap import SIMILARITIES
 
-SIMILARITIES = ("update", "gradient")
 NEAR_ZERO = 0.1
 
 
@@ -18,40 +19,29 @@ def gaps_by_samples(evidence: Evidence, dataset: str) -> pd.DataFrame:
     Returns:
         Indexed by samples per client, ascending; columns update and gradient.
     """
-    runs = evidence.members(f"cfl_{dataset}_samples") + evidence.members(f"cfl_{dataset}_rounds")
-    rows = {run.record["config"]["federation"]["samples"]: _last_gaps(run) for run in runs}
-    return pd.DataFrame.from_dict(rows, orient="index").sort_index()
-
-
-def _last_gaps(run: RunEvidence) -> dict[str, float]:
-    last = run.group_metric("gap_gradient").index.max()
-    return {name: run.group_metric(f"gap_{name}").loc[last] for name in SIMILARITIES}
-
-
-def first_positive(gaps: pd.Series) -> float:
-    """Smallest index with a positive gap; infinity if there is none."""
-    positive = gaps.index[gaps > 0]
-    return float(positive.min()) if len(positive) else float("inf")
+    families = (f"cfl_{dataset}_samples", f"cfl_{dataset}_rounds")
+    gaps = gap.at_last_gradient(gap.by_round(evidence.folders(*families)))
+    return gaps.pivot_table(index="samples", columns="similarity", values="gap")
 
 
 def _value(gaps: pd.DataFrame, samples: int) -> float:
     return float(gaps["update"].get(samples, np.nan))
 
 
-@claim("CFL-F6-a", holds=lambda m: m["gap at 20"] > 0)
+@claim("CFL-F6-a", {"gap at 20": "> 0"})
 def mnist_needs_20_samples(evidence: Evidence) -> Measured:
     """Weight-update gap with 20 samples per client on MNIST."""
     return {"gap at 20": _value(gaps_by_samples(evidence, "mnist"), 20)}
 
 
-@claim("CFL-F6-b", holds=lambda m: m["gap at 500"] > 0 > m["gap at 100"])
+@claim("CFL-F6-b", {"gap at 100": "< 0", "gap at 500": "> 0"})
 def cifar_needs_500_samples(evidence: Evidence) -> Measured:
     """Weight-update gap with 100 and 500 samples per client on CIFAR-10."""
     gaps = gaps_by_samples(evidence, "cifar")
     return {"gap at 100": _value(gaps, 100), "gap at 500": _value(gaps, 500)}
 
 
-@claim("CFL-F6-c", holds=lambda m: m["smallest rank correlation"] >= 0.9)
+@claim("CFL-F6-c", {"smallest rank correlation": ">= 0.9"})
 def gap_grows_with_samples(evidence: Evidence) -> Measured:
     """Smallest Spearman correlation of gap and samples over the four curves."""
     tables = [gaps_by_samples(evidence, dataset) for dataset in ("mnist", "cifar")]
@@ -59,7 +49,7 @@ def gap_grows_with_samples(evidence: Evidence) -> Measured:
     return {"smallest rank correlation": float(min(found))}
 
 
-@claim("CFL-F6-d", holds=lambda m: m["worst advantage"] >= 0 and m["extra samples"] <= 0)
+@claim("CFL-F6-d", {"worst advantage": ">= 0", "extra samples": "<= 0"})
 def updates_separate_with_less_data(evidence: Evidence) -> Measured:
     """Advantage of weight updates over gradients where either gap is near zero.
 
@@ -76,30 +66,30 @@ def updates_separate_with_less_data(evidence: Evidence) -> Measured:
 
 def _later(gaps: pd.DataFrame) -> float:
     """By how much the first positive gap of updates comes after that of gradients."""
-    update, gradient = first_positive(gaps["update"]), first_positive(gaps["gradient"])
+    first = {name: curve.index[curve > 0].min() for name, curve in gaps.items()}
+    update, gradient = (float(np.nan_to_num(first[name], nan=np.inf)) for name in SIMILARITIES)
     return 0.0 if update == gradient else update - gradient
 
 
 def gaps_by_round(evidence: Evidence, dataset: str) -> pd.DataFrame:
     """Gap after each of the first rounds: indexed by round from 1, columns update and gradient."""
-    run = evidence.run(f"cfl_{dataset}_rounds")
-    columns = {name: run.group_metric(f"gap_{name}") for name in SIMILARITIES}
-    return pd.DataFrame(columns).loc[1:]
+    gaps = gap.by_round(evidence.folders(f"cfl_{dataset}_rounds"))
+    return gaps.pivot_table(index="round", columns="similarity", values="gap")
 
 
-@claim("CFL-F7-a", holds=lambda m: m["smallest gap from round 10"] > 0)
+@claim("CFL-F7-a", {"smallest gap from round 10": "> 0"})
 def mnist_separates_after_10_rounds(evidence: Evidence) -> Measured:
     """Smallest weight-update gap from round 10 on, MNIST."""
     return {"smallest gap from round 10": gaps_by_round(evidence, "mnist")["update"].loc[10:].min()}
 
 
-@claim("CFL-F7-b", holds=lambda m: m["smallest gap from round 10"] > 0)
+@claim("CFL-F7-b", {"smallest gap from round 10": "> 0"})
 def cifar_separates_after_10_rounds(evidence: Evidence) -> Measured:
     """Smallest weight-update gap from round 10 on, CIFAR-10."""
     return {"smallest gap from round 10": gaps_by_round(evidence, "cifar")["update"].loc[10:].min()}
 
 
-@claim("CFL-F7-c", holds=lambda m: m["smallest rank correlation"] >= 0.8)
+@claim("CFL-F7-c", {"smallest rank correlation": ">= 0.8"})
 def gap_grows_with_rounds(evidence: Evidence) -> Measured:
     """Smallest Spearman correlation of gap and round over the four curves."""
     tables = [gaps_by_round(evidence, dataset) for dataset in ("mnist", "cifar")]
@@ -107,7 +97,7 @@ def gap_grows_with_rounds(evidence: Evidence) -> Measured:
     return {"smallest rank correlation": float(min(found))}
 
 
-@claim("CFL-F7-d", holds=lambda m: m["rounds later"] <= 0)
+@claim("CFL-F7-d", {"rounds later": "<= 0"})
 def updates_separate_no_later(evidence: Evidence) -> Measured:
     """By how many rounds weight updates reach a positive gap later than gradients, at worst."""
     late = [_later(gaps_by_round(evidence, dataset)) for dataset in ("mnist", "cifar")]

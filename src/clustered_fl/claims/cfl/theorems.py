@@ -39,10 +39,10 @@ SEARCHED = {
     "CFL-A1-b": "algorithm_1_literal",
 }
 for _claim, _check in SEARCHED.items():
-    claim(_claim, holds=lambda m: m["violations"] == 0 and m["trials"] > 0)(_searched(_check))
+    claim(_claim, {"violations": "= 0", "trials": "> 0"})(_searched(_check))
 
 
-@claim("CFL-CL-a", holds=lambda m: m["correct"] >= 0.95)
+@claim("CFL-CL-a", {"correct": ">= 0.95"})
 def complete_linkage_is_another_rule(evidence: Evidence) -> Measured:
     """How often complete linkage differs from Algorithm 1, and is correct, for gamma up to 1."""
     table = evidence.study("cfl_theorems")["linkage"]
@@ -53,7 +53,7 @@ def complete_linkage_is_another_rule(evidence: Evidence) -> Measured:
     }
 
 
-@claim("CFL-BUG-a", holds=lambda m: m["lost"] == 0)
+@claim("CFL-BUG-a", {"lost": "= 0"})
 def demo_keeps_all_clients(evidence: Evidence) -> Measured:
     """Mean number of clients that the public demonstration's recursion loses by its third split."""
     table = evidence.study("cfl_index_bug")["splits"]
@@ -72,4 +72,4 @@ def _proof(figure: str) -> Callable[[Evidence], Measured]:
 
 PROOFS = {"CFL-F11-a": "fig10", "CFL-F12-a": "fig11", "CFL-F13-a": "fig12"}
 for _claim, _figure in PROOFS.items():
-    claim(_claim, holds=lambda m: m["violations"] == 0)(_proof(_figure))
+    claim(_claim, {"violations": "= 0"})(_proof(_figure))
