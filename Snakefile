@@ -5,6 +5,7 @@
 #   snakemake --cores all cfl_fig9           one artefact and just what it needs
 #   snakemake --cores all --config scale=desktop mirror=<folder>
 
+import sys
 from pathlib import Path
 
 from clustered_fl.errors import InputError
@@ -19,7 +20,9 @@ configfile: "config/config.yaml"
 try:
     PLAN = Plan(read_settings(config), ledgers=Path("config/papers"))
 except InputError as error:
-    raise WorkflowError(f"error: {error}")
+    # Raised on, it would be followed by the place in this file, which helps nobody to mend a key.
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(2)
 
 
 wildcard_constraints:

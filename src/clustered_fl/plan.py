@@ -39,13 +39,21 @@ class Plan:
         self.artefacts: dict[str, Artefact] = {}
         for ledger in self.ledgers.values():
             self._add(ledger)
-        for run in self.runs.values():
-            _code_of(run["config"])
+        self._check()
 
     def _add(self, ledger: Ledger) -> None:
         self.runs |= resolved_runs(ledger, self.settings.scale)
         self.studies |= ledger.studies
         self.artefacts |= ledger.artefacts
+
+    def _check(self) -> None:
+        """Refuse what would otherwise stop the workflow after hours."""
+        for run in self.runs.values():
+            _code_of(run["config"])
+        for name, artefact in self.artefacts.items():
+            path = Path("notebooks", artefact.notebook)
+            if not path.is_file():
+                raise InputError(f"{name} names the notebook {path}, which is not there")
 
     def seeds(self, run: str) -> list[int]:
         """Seeds of a run at this scale, cut to the configured number."""
@@ -123,10 +131,7 @@ class Plan:
 
     def artefact_code(self, wildcards: Any) -> str:
         """Fingerprint of everything first-party that the notebook imports."""
-        path = Path(self.artefact_notebook(wildcards))
-        if not path.exists():
-            raise InputError(f"{wildcards.artefact} names the notebook {path}, which is not there")
-        cells = json.loads(path.read_text())["cells"]
+        cells = json.loads(Path(self.artefact_notebook(wildcards)).read_text())["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         return fingerprint("clustered_fl.notebook", *imported_by("\n".join(code)))
 

@@ -70,6 +70,15 @@ def test_a_run_without_method_or_network_is_refused_before_anything_runs(
         Plan(Settings(), tmp_path)
 
 
+def test_an_absent_notebook_is_refused_before_anything_runs(tmp_path):
+    ledger = yaml.safe_load((PAPERS / "cfl.yaml").read_text())
+    ledger["artefacts"]["cfl_fig4"]["notebook"] = "cfl/absent.ipynb"
+    (tmp_path / "cfl.yaml").write_text(json.dumps(ledger))
+    sentence = "cfl_fig4 names the notebook notebooks/cfl/absent.ipynb, which is not there"
+    with pytest.raises(InputError, match=sentence):
+        Plan(Settings(), tmp_path)
+
+
 def test_scales_and_sources_have_their_own_folders():
     desktop = Plan(Settings(scale="desktop", mirror="somewhere"), PAPERS)
     assert (desktop.results, desktop.data) == ("results/desktop", "data/mirror")

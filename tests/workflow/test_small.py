@@ -245,15 +245,9 @@ CONFIGURATIONS = [
 @pytest.mark.parametrize(("config", "sentence"), CONFIGURATIONS)
 def test_a_wrong_configuration_is_told_in_one_sentence(project, config, sentence):
     code, text = project.snakemake("--dry-run", "--config", *config.split())
-    assert code != 0
-    assert sentence in text
+    assert code == 2
+    assert text.strip().splitlines()[-1].startswith(sentence)
     assert "Traceback" not in text
-
-
-@pytest.mark.xfail(reason="Snakemake adds the place in the Snakefile after a WorkflowError")
-def test_the_sentence_comes_last(project):
-    _, text = project.snakemake("--dry-run", "--config", "scael=demo")
-    assert text.strip().splitlines()[-1].startswith(CONFIGURATIONS[0][1])
 
 
 def unlike(**changes) -> dict:
@@ -266,12 +260,16 @@ def unlike(**changes) -> dict:
     [
         ("runs/cfl_fig9/colour", "blue", "unknown key 'runs.cfl_fig9.colour'; allowed are dataset"),
         ("runs/cfl_fig9/method", {"name": "magic"}, "unknown method 'magic'; allowed are cfl, fed"),
-        ("artefacts/cfl_fig5", unlike(notebook="cfl/absent.ipynb"), "notebooks/cfl/absent.ipynb"),
+        (
+            "artefacts/cfl_fig5",
+            unlike(notebook="cfl/absent.ipynb"),
+            "cfl_fig5 names the notebook notebooks/cfl/absent",
+        ),
     ],
 )
 def test_a_wrong_ledger_is_told_in_one_sentence(project, place, value, sentence):
     with project.changed_ledger(place, value):
         code, text = project.snakemake("--dry-run")
-    assert code != 0
-    assert sentence in text
+    assert code == 2
+    assert sentence in text.strip().splitlines()[-1]
     assert "Traceback" not in text
