@@ -67,5 +67,7 @@ for artefact in PLAN.artefacts:
 
 
 onerror:
-    print("A job failed. Its log above, or below logs/, ends with the sentence that says why.")
-    print("Rerun the same command to continue: finished jobs stay, trainings resume.")
+    # Once more at the end what jobs said, which Snakemake's messages about them have buried.
+    said = [line for path in log for line in Path(path).read_text().splitlines()]
+    print("A job failed. Rerun the same command to continue: finished jobs stay, trainings resume.")
+    print(*dict.fromkeys(line for line in said if line.startswith("error: ")), sep="\n")
