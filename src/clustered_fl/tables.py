@@ -41,12 +41,18 @@ def save(table: pd.DataFrame, out: Path, name: str, note: str) -> None:
     """
     contents = {
         "csv": table.to_csv(index=False, float_format="%.6g"),
-        "md": f"{table.to_markdown(index=False)}\n\n{note}\n",
+        "md": f"{_markdown(table)}\n\n{note}\n",
         "tex": f"{_latex(table)}% {note}\n",
     }
     for suffix, content in contents.items():
         with replacing(Path(out) / f"{name}.{suffix}") as beside:
             beside.write_text(content, encoding="utf-8")
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    """A bar inside a text would end its cell."""
+    escaped = table.map(lambda cell: cell.replace("|", r"\|") if isinstance(cell, str) else cell)
+    return escaped.to_markdown(index=False)
 
 
 def _latex(table: pd.DataFrame) -> str:
