@@ -29,7 +29,7 @@ class Sweep(_Strict):
     """One run per value of one setting; the runs are called `<run>_<value>`."""
 
     setting: str = Field(description="dotted path into the run, e.g. `federation.samples`")
-    values: dict[Scale, list[int]] = Field(description="values per scale")
+    values: dict[Scale, list[int | float]] = Field(description="values per scale")
 
 
 class Configuration(_Strict):

@@ -231,6 +231,34 @@ def test_f7d_worst_delay_over_both_data_sets(by_round, update, gradient, later):
     assert result("CFL-F7-d", evidence) == (exactly(rounds_later=later), later <= 0)
 
 
+def settings_runs(prefix: str, gaps: list[dict[int, float]]) -> dict:
+    """Two networks with the same rates; the second network's gaps lie 0.1 lower."""
+    families = {}
+    for family, shift in (("rates", 0.0), ("wide", 0.1)):
+        families[f"{prefix}_{family}"] = {
+            f"{prefix}_{family}_{n}": (
+                tiny.record(),
+                tiny.rows(gap_update={round_: value - shift for round_, value in curve.items()}),
+            )
+            for n, curve in enumerate(gaps)
+        }
+    return families
+
+
+@pytest.mark.parametrize(("last", "holds"), [(0.05, True), (-0.05, False)])
+def test_f6e_best_setting_at_the_end(runs, last, holds):
+    evidence = runs(**settings_runs("cfl_mnist_20", [{0: 0.9, 50: -0.3}, {0: 0.9, 50: last}]))
+    assert result("CFL-F6-e", evidence) == (exactly(largest_gap=last, settings=4.0), holds)
+
+
+@pytest.mark.parametrize(("lowest", "holds"), [(0.05, True), (-0.05, False)])
+def test_f7e_best_setting_from_round_10_on(runs, lowest, holds):
+    gaps = [{9: 0.9, 10: -0.3, 11: 0.9}, {9: -0.9, 10: 0.4, 11: lowest, 12: 0.3}]
+    measured, found = result("CFL-F7-e", runs(**settings_runs("cfl_mnist_100", gaps)))
+    assert measured == exactly(largest_of_the_smallest_gaps=lowest, settings=4.0)
+    assert found is holds
+
+
 # ---- Fig. 8: norms ------------------------------------------------------------------------------
 
 ROUNDS = np.arange(100)
