@@ -259,6 +259,17 @@ def test_f7e_best_setting_from_round_10_on(runs, lowest, holds):
     assert found is holds
 
 
+@pytest.mark.parametrize(("gradient", "holds"), [(0.1, True), (0.3, False)])
+def test_f6f_smallest_lead_of_updates_over_gradients_at_the_end(runs, gradient, holds):
+    def gaps(update: float, gradient: float) -> tuple:
+        rows = tiny.rows(gap_update={0: 9.0, 50: update}, gap_gradient={50: gradient})
+        return tiny.record(), rows
+
+    members = {"slow": gaps(0.5, 0.0), "fast": gaps(0.2, gradient)}
+    expected = exactly(smallest_advantage=0.2 - gradient, largest_gap=0.5), holds
+    assert result("CFL-F6-f", runs(cfl_cifar_500_rates=members)) == expected
+
+
 # ---- Fig. 8: norms ------------------------------------------------------------------------------
 
 ROUNDS = np.arange(100)
