@@ -19,6 +19,7 @@ configfile: "config/config.yaml"
 
 try:
     PLAN = Plan(read_settings(config), ledgers=Path("config/papers"))
+    PLAN.require_notebooks()
 except InputError as error:
     # Raised on, it would be followed by the place in this file, which helps nobody to mend a key.
     print(f"error: {error}", file=sys.stderr)
@@ -69,5 +70,7 @@ for artefact in PLAN.artefacts:
 onerror:
     # Once more at the end what jobs said, which Snakemake's messages about them have buried.
     said = [line for path in log for line in Path(path).read_text().splitlines()]
-    print("A job failed. Rerun the same command to continue: finished jobs stay, trainings resume.")
+    print(
+        "A job failed. Rerun the same command to continue: finished jobs stay, trainings resume."
+    )
     print(*dict.fromkeys(line for line in said if line.startswith("error: ")), sep="\n")

@@ -39,17 +39,20 @@ class Plan:
         self.artefacts: dict[str, Artefact] = {}
         for ledger in self.ledgers.values():
             self._add(ledger)
-        self._check()
+        for run in self.runs.values():
+            _code_of(run["config"])
 
     def _add(self, ledger: Ledger) -> None:
         self.runs |= resolved_runs(ledger, self.settings.scale)
         self.studies |= ledger.studies
         self.artefacts |= ledger.artefacts
 
-    def _check(self) -> None:
-        """Refuse what would otherwise stop the workflow after hours."""
-        for run in self.runs.values():
-            _code_of(run["config"])
+    def require_notebooks(self) -> None:
+        """Refuse a ledger that names a notebook which is not there, before anything is trained.
+
+        Raises:
+            InputError: naming the artefact and the notebook.
+        """
         for name, artefact in self.artefacts.items():
             path = Path("notebooks", artefact.notebook)
             if not path.is_file():

@@ -75,8 +75,9 @@ def test_an_absent_notebook_is_refused_before_anything_runs(tmp_path):
     ledger["artefacts"]["cfl_fig4"]["notebook"] = "cfl/absent.ipynb"
     (tmp_path / "cfl.yaml").write_text(json.dumps(ledger))
     sentence = "cfl_fig4 names the notebook notebooks/cfl/absent.ipynb, which is not there"
+    plan = Plan(Settings(), tmp_path)
     with pytest.raises(InputError, match=sentence):
-        Plan(Settings(), tmp_path)
+        plan.require_notebooks()
 
 
 def test_scales_and_sources_have_their_own_folders():
