@@ -23,7 +23,8 @@ from clustered_fl.data.federation import Federation
 from clustered_fl.engine import checkpoint
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import build_task
-from clustered_fl.engine.training import Engine, LocalSettings
+from clustered_fl.engine.training import Engine
+from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.files import digest, replacing, write_json
 from clustered_fl.methods import load_method

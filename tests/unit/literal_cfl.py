@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from clustered_fl.data.federation import Federation
-from clustered_fl.engine.training import Engine, LocalSettings
+from clustered_fl.engine.training import Engine
+from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.randomness import generator
 
 DIMENSION, LR, BATCH, ROUNDS = 5, 0.3, 5, 20

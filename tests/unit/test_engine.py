@@ -11,16 +11,24 @@ from torch.nn import functional
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import ImageTask, WordTask
-from clustered_fl.engine.training import Engine, LocalSettings
+from clustered_fl.engine.training import Engine
+from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.models import IMAGE_MODELS, MODELS, build_model
 from clustered_fl.randomness import generator
 
 SIZES = (37, 50, 8)
-SIDE = {"three_conv_net": 32, "le_net": 32, "wide_conv_net": 28, "small_conv_net": 28}
+LARGE = {"three_conv_net", "le_net"}
 
 
-def make_engine(name: str, settings: LocalSettings, workers: int = 1) -> Engine:
+def make_engine(
+    name: str,
+    settings: LocalSettings,
+    workers: int = 1,
+    path: str = "sequential",
+    seed: int = 0,
+    **options: float,
+) -> Engine:
     rng = np.random.default_rng(0)
     ends = np.cumsum(SIZES)
     train = tuple(np.arange(end - size, end) for end, size in zip(ends, SIZES, strict=True))
@@ -28,29 +36,30 @@ def make_engine(name: str, settings: LocalSettings, workers: int = 1) -> Engine:
     test = np.arange(ends[-1], ends[-1] + 30)
     federation = Federation(train, (test,), np.zeros(3, dtype=int), maps, np.arange(3))
     if name in IMAGE_MODELS:
-        channels, side = (1 if SIDE[name] == 28 else 3), SIDE[name]
+        channels, side = (3, 32) if name in LARGE else (1, 28)
         x = torch.from_numpy(rng.integers(0, 256, (200, channels, side, side), dtype=np.uint8))
         task = ImageTask(x, torch.from_numpy(rng.integers(0, 5, 200)), 0.5, 0.5)
-        options = {"image_shape": x.shape[1:], "classes": 5}
+        options |= {"image_shape": x.shape[1:], "classes": 5}
     else:
         words = torch.from_numpy(rng.integers(2, 30, (200, 12), dtype=np.int32))
         words[::3, 7:] = 0
         task = WordTask(words, vocabulary=20, length=10)
-        options = {"image_shape": (), "classes": 5, "vocabulary": 20, "embedding": 6, "hidden": 7}
+        options |= {"image_shape": (), "classes": 5, "vocabulary": 20, "embedding": 6, "hidden": 7}
     return Engine(
         lambda: build_model(name, **options),
         task,
         federation,
         settings,
-        0,
+        seed,
         torch.device("cpu"),
         workers,
+        path,
     )
 
 
 def literal_round(engine: Engine, start: torch.Tensor, client: int, round_: int) -> torch.Tensor:
     """One client's update, written with the plainest PyTorch there is."""
-    network = engine._build()
+    network = engine.workload.build()
     nn.utils.vector_to_parameters(start.clone(), network.parameters())
     global_model = copy.deepcopy(network)
     settings = engine.settings
@@ -92,11 +101,11 @@ def literal_loss(engine: Engine, network: nn.Module, rows: np.ndarray, client: i
 
 
 def literal_scores(network: nn.Module, images: torch.Tensor) -> torch.Tensor:
-    """The convolutional networks with PyTorch's own layers in the usual order."""
-    if not hasattr(network, "convolutions") or network.convolutions[0].kernel_size != (5, 5):
+    """The networks with 5 x 5 convolutions, with PyTorch's own layers in the usual order."""
+    if any(layer.kernel_size != (5, 5) for layer in network.convolutions):
         return network(images)
     for layer in network.convolutions:
-        weighted = functional.conv2d(images, layer.weight, layer.bias)
+        weighted = functional.conv2d(images, layer.weight, layer.bias, padding=layer.padding)
         images = functional.max_pool2d(functional.relu(weighted), 2)
     hidden = images.flatten(1)
     for layer in network.layers[:-1]:
@@ -154,7 +163,7 @@ def test_evaluation_equals_a_loop_over_clients() -> None:
     models = torch.stack([engine.initial_model(), engine.initial_model() * 0.5])
     found = evaluate(engine, models, [0, 1, 2], [0, 1, 0])
     for client, group in ((0, 0), (1, 1), (2, 0)):
-        network = engine._build()
+        network = engine.workload.build()
         nn.utils.vector_to_parameters(models[group].clone(), network.parameters())
         rows = engine.federation.test_sets[0]
         images = (engine.task.x[rows].float() / 255 - 0.5) / 0.5
@@ -166,7 +175,7 @@ def test_evaluation_equals_a_loop_over_clients() -> None:
 def test_perplexity_is_the_exponential_of_the_mean_over_words() -> None:
     engine = make_engine("word_lstm", LocalSettings(epochs=1, batch_size=10, lr=0.1))
     model = engine.initial_model()
-    network = engine._build()
+    network = engine.workload.build()
     nn.utils.vector_to_parameters(model.clone(), network.parameters())
     loss = literal_loss(engine, network, engine.federation.test_sets[0], 0)
     found = evaluate(engine, model[None], [0], [0])
@@ -185,5 +194,5 @@ def test_initial_model_depends_on_the_seed_only() -> None:
     torch.manual_seed(5)
     first = engine.initial_model()
     assert torch.equal(first, engine.initial_model())
-    engine.seed = 1
-    assert not torch.equal(first, engine.initial_model())
+    other = make_engine("small_conv_net", engine.settings, seed=1)
+    assert not torch.equal(first, other.initial_model())

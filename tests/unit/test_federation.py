@@ -10,7 +10,8 @@ from torch import nn
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data.federation import build_federation, load, save
 from clustered_fl.engine.task import ImageTask
-from clustered_fl.engine.training import Engine, LocalSettings
+from clustered_fl.engine.training import Engine
+from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 
 TRAIN, TEST = 200, 100
@@ -71,7 +72,7 @@ def test_a_client_calls_a_class_the_same_in_training_and_in_testing(digits, fede
     for client, labels in enumerate(federation.label_maps):
         for rows in (federation.train[client], federation.test_sets[federation.test_of[client]]):
             expected = [labels[digits.y[row]] for row in rows]
-            assert engine.targets(rows, client).tolist() == expected
+            assert engine.workload.targets(rows, client).tolist() == expected
 
 
 def test_sizes_count_newcomers_and_clients_do_not(federation):

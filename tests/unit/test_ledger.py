@@ -12,7 +12,7 @@ from clustered_fl.claims.papers import predicates_of
 from clustered_fl.claims.verdicts import check_complete
 from clustered_fl.data.federation import PARTITIONS
 from clustered_fl.data.registry import read_registry
-from clustered_fl.engine.training import LocalSettings
+from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.ledger import SCALES, Configuration, load_ledger, resolved_runs
 from clustered_fl.methods import load_method

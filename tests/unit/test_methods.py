@@ -10,7 +10,8 @@ from torch import nn
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine import checkpoint
 from clustered_fl.engine.task import ImageTask
-from clustered_fl.engine.training import Engine, LocalSettings
+from clustered_fl.engine.training import Engine
+from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.methods import METHODS, fedavg, load_method, local, method_module, oracle
 from clustered_fl.methods.state import Node, State, participants
@@ -256,12 +257,12 @@ def test_loss_is_the_mean_over_the_last_epoch():
     engine = make_engine(batch_size=20, epochs=1)
     state = fedavg.init(engine, fedavg.Settings())
     _, rows = fedavg.round_(state, engine, fedavg.Settings(), 0)
-    network = engine._build()
+    network = engine.workload.build()
     nn.utils.vector_to_parameters(engine.initial_model(), network.parameters())
     for client, loss in measured(rows, "loss").items():
         own = engine.federation.train[client]
-        wanted = engine.targets(own, client)
-        expected = nn.functional.cross_entropy(network(engine.inputs(own)), wanted)
+        wanted = engine.workload.targets(own, client)
+        expected = nn.functional.cross_entropy(network(engine.workload.inputs(own)), wanted)
         assert loss == pytest.approx(float(expected.detach()), rel=1e-5)
 
 

@@ -35,7 +35,7 @@ def evaluate(
         return _shared(engine, models[pairs[p][0]], [clients[i] for i in members[p]], pairs[p][1])
 
     scores = np.empty(len(clients))
-    for positions, values in zip(members, engine.map(one, range(len(pairs))), strict=True):
+    for positions, values in zip(members, engine.workers.map(one, range(len(pairs))), strict=True):
         scores[positions] = values
     return scores
 
@@ -43,14 +43,14 @@ def evaluate(
 @torch.no_grad()
 def _shared(engine: Engine, model: Tensor, clients: list[int], test: int) -> np.ndarray:
     """Scores of `clients` on one test set under one model."""
-    network = engine.worker().hold(model.clone())
+    network = engine.workers.own().hold(model.clone())
     rows = engine.federation.test_sets[test]
     totals, terms = np.zeros(len(clients)), np.zeros(len(clients))
     for first in range(0, len(rows), BATCH):
         part = rows[first : first + BATCH]
-        answers = network(engine.inputs(part))
+        answers = network(engine.workload.inputs(part))
         for i, client in enumerate(clients):
-            targets = engine.targets(part, client)
+            targets = engine.workload.targets(part, client)
             totals[i] += float(engine.task.score(answers, targets))
             terms[i] += engine.task.terms(targets)
     means = totals / terms

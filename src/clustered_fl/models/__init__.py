@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 # Name in the ledger -> module and callable. Text, so that listing models imports none of them and a
 # run's code fingerprint covers only the network it trains.
 IMAGE_MODELS = {
+    "mlp": ("clustered_fl.models.cnn", "mlp"),
     "small_conv_net": ("clustered_fl.models.cnn", "small_conv_net"),
     "wide_conv_net": ("clustered_fl.models.cnn", "wide_conv_net"),
     "le_net": ("clustered_fl.models.cnn", "le_net"),
+    "leaf_cnn": ("clustered_fl.models.cnn", "leaf_cnn"),
     "three_conv_net": ("clustered_fl.models.cnn", "three_conv_net"),
 }
 TEXT_MODELS = {"word_lstm": ("clustered_fl.models.lstm", "word_lstm")}
@@ -41,7 +43,7 @@ def build_model(
         name: key of `MODELS`.
         image_shape: (channels, height, width) of the data; ignored by text models.
         classes: number of labels; ignored by text models.
-        options: the model's own settings from the ledger (text models: widths).
+        options: the model's own settings from the ledger (mlp: dropout; text models: widths).
     Raises:
         InputError: if the model is unknown, has no such setting, or does not fit the data.
     """

@@ -17,15 +17,16 @@ from torch.nn import functional
 from clustered_fl.errors import InputError
 
 TAPS = 5
+MARGIN = TAPS - 1
+"""Columns of 0 on both sides of a gradient: its correlation needs no case for the borders."""
 
 # The loops below write two rows and read five: LLVM must be allowed that many overlap tests before
-# it vectorises, and 16 lanes keep the accumulators in registers on AVX2 and AVX-512 alike.
+# it vectorises.
 llvmlite.binding.set_option("kernels", "--runtime-memory-check-threshold=64")
-llvmlite.binding.set_option("kernels", "--force-vector-width=16")
 
 
 @njit(fastmath=True, nogil=True, cache=True)
-def _correlate(image: ndarray, weight: ndarray, top: int, batch: int, out: ndarray) -> None:
+def correlate(image: ndarray, weight: ndarray, top: int, batch: int, out: ndarray) -> None:
     """Add to `out` [O, h, w * batch] the correlation of `image` with `weight` [O, C, 5, 5].
 
     The image is [C, H, W * batch]; row y of `out` sees its rows y - top ... y - top + 4, and absent
@@ -50,9 +51,13 @@ def _correlate(image: ndarray, weight: ndarray, top: int, batch: int, out: ndarr
 
 
 @njit(fastmath=True, nogil=True, cache=True)
-def _weight_gradient(image: ndarray, grad: ndarray, batch: int, out: ndarray) -> None:
-    """Add to `out` [O, C, 5, 5] the products of `grad` [O, h, w * batch] and shifted `image`."""
-    run = grad.shape[2]
+def weight_gradient(image: ndarray, grad: ndarray, batch: int, out: ndarray) -> None:
+    """Add to `out` [O, C, 5, 5] the products of `grad` and shifted `image` [C, H, W * batch].
+
+    The gradient is [O, h, (w + 2 * MARGIN) * batch].
+    """
+    left = MARGIN * batch
+    run = grad.shape[2] - 2 * left
     for y in range(grad.shape[1]):
         for c in range(image.shape[0]):
             for tap in range(TAPS):
@@ -61,7 +66,7 @@ def _weight_gradient(image: ndarray, grad: ndarray, batch: int, out: ndarray) ->
                 x2, x3 = row[2 * batch : 2 * batch + run], row[3 * batch : 3 * batch + run]
                 x4 = row[4 * batch : 4 * batch + run]
                 for o in range(0, grad.shape[0], 2):
-                    g, h = grad[o, y], grad[o + 1, y]
+                    g, h = grad[o, y, left : left + run], grad[o + 1, y, left : left + run]
                     s0 = s1 = s2 = s3 = s4 = float32(0)
                     t0 = t1 = t2 = t3 = t4 = float32(0)
                     for j in range(run):
@@ -90,7 +95,7 @@ def _weight_gradient(image: ndarray, grad: ndarray, batch: int, out: ndarray) ->
 
 
 @njit(fastmath=True, nogil=True, cache=True)
-def _pool(z: ndarray, batch: int, out: ndarray) -> None:
+def pool(z: ndarray, batch: int, out: ndarray) -> None:
     """Largest of 0 and each 2 x 2 window of `z` [O, h, w * batch]; `out` has half the sides."""
     for o in range(out.shape[0]):
         for y in range(out.shape[1]):
@@ -104,36 +109,57 @@ def _pool(z: ndarray, batch: int, out: ndarray) -> None:
 
 
 @njit(fastmath=True, nogil=True, cache=True)
-def _unpool(z: ndarray, pooled: ndarray, grad: ndarray, batch: int, out: ndarray) -> None:
-    """Hand each window's gradient to its first largest entry, as PyTorch, unless ReLU cut it."""
+def unpool(z: ndarray, pooled: ndarray, grad: ndarray, batch: int, out: ndarray) -> None:
+    """Hand each window's gradient to its first largest entry, as PyTorch, unless ReLU cut it.
+
+    `out` has a margin that is left as it is.
+    """
+    margin = MARGIN * batch
     for o in range(grad.shape[0]):
         for y in range(grad.shape[1]):
             for x in range(grad.shape[2] // batch):
                 left, right, end = 2 * x * batch, (2 * x + 1) * batch, (2 * x + 2) * batch
                 a, b = z[o, 2 * y, left:right], z[o, 2 * y, right:end]
                 c = z[o, 2 * y + 1, left:right]
+                p = pooled[o, y, x * batch : (x + 1) * batch]
+                left, right, end = left + margin, right + margin, end + margin
                 ga, gb = out[o, 2 * y, left:right], out[o, 2 * y, right:end]
                 gc, gd = out[o, 2 * y + 1, left:right], out[o, 2 * y + 1, right:end]
-                p = pooled[o, y, x * batch : (x + 1) * batch]
                 g = grad[o, y, x * batch : (x + 1) * batch]
                 for j in range(batch):
-                    rest = g[j] if p[j] > 0 else float32(0)
-                    ga[j] = rest if a[j] == p[j] else float32(0)
+                    # Products instead of conditions, because no processor can predict these.
+                    rest = g[j] * float32(p[j] > 0)
+                    ga[j] = rest * float32(a[j] == p[j])
                     rest = rest - ga[j]
-                    gb[j] = rest if b[j] == p[j] else float32(0)
+                    gb[j] = rest * float32(b[j] == p[j])
                     rest = rest - gb[j]
-                    gc[j] = rest if c[j] == p[j] else float32(0)
+                    gc[j] = rest * float32(c[j] == p[j])
                     gd[j] = rest - gc[j]
 
 
+@njit(fastmath=True, nogil=True, cache=True)
+def flip(weight: ndarray, out: ndarray) -> None:
+    """Copy `weight` [O, C, 5, 5] to `out` [C or more, O, 5, 5], upside down and left to right."""
+    for o in range(weight.shape[0]):
+        for c in range(weight.shape[1]):
+            for y in range(TAPS):
+                for x in range(TAPS):
+                    out[c, o, y, x] = weight[o, c, TAPS - 1 - y, TAPS - 1 - x]
+
+
+def even(number: int) -> int:
+    """The next even number: the loops write two rows at a time."""
+    return number + number % 2
+
+
 def _image_gradient(dz: Tensor, weight: Tensor, image: Tensor, batch: int) -> Tensor:
-    """Gradient of the convolution's input: correlate the padded `dz` with the flipped kernels."""
-    odd = len(image) % 2  # rows are written in pairs
-    flipped = functional.pad(weight.flip(2, 3).transpose(0, 1), (0,) * 7 + (odd,)).contiguous()
-    padded = functional.pad(dz, (batch * (TAPS - 1),) * 2)
-    out = torch.zeros(len(image) + odd, *image.shape[1:])
-    _correlate(padded.numpy(), flipped.numpy(), TAPS - 1, batch, out.numpy())
-    return out[: len(image)].view(len(image), image.shape[1], -1, batch)
+    """Gradient of the input: correlate `dz`, which has margins, with flipped kernels."""
+    channels = len(image)
+    flipped = torch.zeros(even(channels), len(weight), TAPS, TAPS)
+    flip(weight.detach().numpy(), flipped.numpy())
+    out = torch.zeros(even(channels), *image.shape[1:])
+    correlate(dz.numpy(), flipped.numpy(), TAPS - 1, batch, out.numpy())
+    return out[:channels].view(channels, image.shape[1], -1, batch)
 
 
 class _ConvReluPool(torch.autograd.Function):
@@ -145,9 +171,9 @@ class _ConvReluPool(torch.autograd.Function):
         rows, columns = height - TAPS + 1, width - TAPS + 1
         z = bias.detach()[:, None, None].expand(-1, rows, columns * batch).contiguous()
         flat = image.detach().reshape(channels, height, width * batch)
-        _correlate(flat.numpy(), weight.detach().numpy(), 0, batch, z.numpy())
+        correlate(flat.numpy(), weight.detach().numpy(), 0, batch, z.numpy())
         pooled = torch.empty(len(bias), rows // 2, columns // 2 * batch)
-        _pool(z.numpy(), batch, pooled.numpy())
+        pool(z.numpy(), batch, pooled.numpy())
         ctx.save_for_backward(flat, weight, z, pooled)
         ctx.batch = batch
         return pooled.view(len(bias), rows // 2, columns // 2, batch)
@@ -156,15 +182,15 @@ class _ConvReluPool(torch.autograd.Function):
     def backward(ctx, grad: Tensor) -> tuple[Tensor | None, Tensor, Tensor]:  # noqa: ANN001
         flat, weight, z, pooled = ctx.saved_tensors
         batch = ctx.batch
-        dz = torch.empty_like(z)
-        _unpool(z.numpy(), pooled.numpy(), grad.reshape(pooled.shape).numpy(), batch, dz.numpy())
+        dz = torch.zeros(*z.shape[:2], z.shape[2] + 2 * MARGIN * batch)
+        unpool(z.numpy(), pooled.numpy(), grad.reshape(pooled.shape).numpy(), batch, dz.numpy())
         dweight = torch.zeros_like(weight)
-        _weight_gradient(flat.numpy(), dz.numpy(), batch, dweight.numpy())
+        weight_gradient(flat.numpy(), dz.numpy(), batch, dweight.numpy())
         dimage = _image_gradient(dz, weight, flat, batch) if ctx.needs_input_grad[0] else None
         return dimage, dweight, dz.sum((1, 2))
 
 
-def conv_relu_pool(image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def conv_relu_pool(image: Tensor, weight: Tensor, bias: Tensor, direct: bool = True) -> Tensor:
     """5 x 5 convolution without padding, ReLU, 2 x 2 max-pooling; samples are the last axis.
 
     Args:
@@ -172,6 +198,7 @@ def conv_relu_pool(image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
             of rows and columns after the convolution.
         weight: [outputs, channels, 5, 5]; an even number of outputs.
         bias: [outputs].
+        direct: use the loops above where the image is on a CPU; else PyTorch's operations.
     Returns:
         [outputs, (height - 4) / 2, (width - 4) / 2, batch].
     Raises:
@@ -182,7 +209,7 @@ def conv_relu_pool(image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
             f"5 x 5 convolution with pooling of {image.shape[1]} x {image.shape[2]} images to "
             f"{len(bias)} channels; all three must be even"
         )
-    if image.device.type == "cpu":
+    if direct and image.device.type == "cpu":
         return _ConvReluPool.apply(image.contiguous(), weight, bias)
     first = functional.conv2d(image.permute(3, 0, 1, 2), weight, bias)
     return functional.max_pool2d(functional.relu(first), 2).permute(1, 2, 3, 0)

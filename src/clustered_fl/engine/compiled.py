@@ -1,0 +1,195 @@
+"""A client's epoch as one compiled call without Python between the operations.
+
+With ten samples and a network of a few ten thousand parameters, PyTorch spends more time on calling
+operations than inside them. The loops of `compiled_kernels` do the same arithmetic on buffers that
+are made once; they release Python's lock, so that threads train clients side by side.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clustered_fl.engine.compiled_kernels import (
+    BLOCK,
+    LAYER,
+    Buffers,
+    Data,
+    Rule,
+    stride,
+    train_epoch,
+)
+from clustered_fl.engine.task import ImageTask
+from clustered_fl.engine.workers import Workers
+from clustered_fl.engine.workload import Workload
+from clustered_fl.models.cnn import ConvNet
+from clustered_fl.models.kernels import MARGIN, TAPS, even
+
+
+class _Places:
+    """Hands out places in a flat buffer, each beginning at a multiple of `LANES`."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def take(self, numbers: int) -> int:
+        """Where the next `numbers` numbers begin."""
+        first, self.size = self.size, self.size + stride(numbers)
+        return first
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where everything of a network lies in the buffers.
+
+    Attributes:
+        layers: of dtype `LAYER`.
+        parameters, activations, scratch: sizes of the buffers.
+    """
+
+    layers: np.ndarray
+    parameters: int
+    activations: int
+    scratch: int
+
+    def views(self, buffer: np.ndarray) -> Iterator[np.ndarray]:
+        """Weight and bias of each layer, in PyTorch's order and shapes, as parts of `buffer`."""
+        for layer in self.layers:
+            size = layer.outputs * layer.inputs
+            if layer.side:
+                shape = (layer.outputs, layer.inputs, TAPS, TAPS)
+                yield buffer[layer.weight :][: size * TAPS * TAPS].reshape(shape)
+            else:
+                width = stride(layer.inputs)
+                rows = buffer[layer.weight :][: layer.outputs * width].reshape(-1, width)
+                yield rows[:, : layer.inputs]
+            yield buffer[layer.bias :][: layer.outputs]
+
+
+def plan(network: ConvNet, side: int, batch: int) -> Plan:
+    """Lay a network out.
+
+    Args:
+        side: height and width of its images.
+        batch: the largest batch.
+    """
+    parameters, activations = _Places(), _Places()
+    batch = -(-batch // BLOCK) * BLOCK
+    layers, sizes, place = [], [], 0
+    for layer in network.convolutions:
+        outputs, inputs, rows = layer.out_channels, layer.in_channels, side - TAPS + 1
+        place = place if layers else activations.take(even(inputs) * side**2 * batch)
+        weight, bias = parameters.take(layer.weight.numel()), parameters.take(outputs)
+        z = activations.take(outputs * rows * (rows + 2 * MARGIN) * batch)
+        output = activations.take(outputs * (rows // 2) ** 2 * batch)
+        layers.append((inputs, outputs, side, weight, bias, place, z, output))
+        sizes.append(even(inputs) * outputs * TAPS**2)
+        place, side = output, rows // 2
+    for n, layer in enumerate(network.layers):
+        outputs, inputs = layer.out_features, layer.in_features
+        place = place if n else activations.take(batch * stride(inputs))
+        weight = parameters.take(even(outputs) * stride(inputs))
+        bias, output = parameters.take(even(outputs)), activations.take(batch * stride(outputs))
+        layers.append((inputs, outputs, 0, weight, bias, place, 0, output))
+        sizes.append(max(2 * stride(inputs), outputs))
+        place = output
+    table = np.array(layers, dtype=LAYER).view(np.recarray)
+    return Plan(table, parameters.size, activations.size, max(sizes))
+
+
+class _Bench:
+    """One thread's buffers."""
+
+    def __init__(self, workload: Workload) -> None:
+        task, batch = workload.task, workload.settings.batch_size
+        largest = min(batch, max(len(rows) for rows in workload.federation.train))
+        self.plan = plan(workload.network, task.x.shape[2], largest)
+        sizes = [self.plan.parameters] * 3 + [self.plan.activations] * 2 + [self.plan.scratch]
+        # PyTorch's memory begins at a multiple of 64 bytes, NumPy's does not.
+        self.buffers = Buffers(*(torch.zeros(size).numpy() for size in sizes))
+
+    def load(self, start: Tensor) -> None:
+        """Begin at a start model [P], without momentum."""
+        values, first = start.numpy(), 0
+        for view in self.plan.views(self.buffers.parameters):
+            view[:] = values[first : first + view.size].reshape(view.shape)
+            first += view.size
+        self.buffers.start[:] = self.buffers.parameters
+        self.buffers.velocity[:] = 0
+
+    def moved(self, out: Tensor) -> None:
+        """Write how far the model has moved from its start to `out` [P]."""
+        values, first = out.numpy(), 0
+        buffers = self.buffers
+        np.subtract(buffers.parameters, buffers.start, out=buffers.velocity)
+        for view in self.plan.views(buffers.velocity):
+            values[first : first + view.size] = view.ravel()
+            first += view.size
+
+
+class Compiled:
+    """One compiled call per client and epoch, on each thread.
+
+    Args:
+        workload: what is trained.
+        workers: the threads.
+    """
+
+    def __init__(self, workload: Workload, workers: Workers) -> None:
+        self.workload, self.workers = workload, workers
+        task, settings = workload.task, workload.settings
+        scale, shift = 1 / (255 * task.deviation), task.mean / task.deviation
+        self._data = Data(task.x.flatten(1).numpy(), np.float32(scale), np.float32(shift))
+        numbers = map(np.float32, (settings.lr, settings.momentum, settings.proximal))
+        self._rule = Rule(*numbers, workload.network.dropout)
+
+    @staticmethod
+    def supports(workload: Workload) -> bool:
+        """Images on a CPU, a `ConvNet`, SGD with or without momentum and FedProx."""
+        settings, task = workload.settings, workload.task
+        if workload.device.type != "cpu" or not isinstance(task, ImageTask):
+            return False
+        plain = settings.optimiser == "sgd" and settings.clip is None
+        return plain and isinstance(workload.network, ConvNet) and _is_even(workload)
+
+    def train(self, start: Tensor, clients: Sequence[int], round_: int) -> tuple[Tensor, Tensor]:
+        """Updates [n, P] and mean losses [n] of the last epoch, from start models [n, P]."""
+        updates, losses = torch.empty_like(start), torch.empty(len(clients))
+
+        def one(i: int) -> None:
+            losses[i] = self._client(start[i], clients[i], round_, updates[i])
+
+        self.workers.map(one, range(len(clients)))
+        return updates, losses
+
+    def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
+        """Write one client's update to `out`; returns its mean loss."""
+        workload, bench = self.workload, self.workers.own(_Bench)
+        bench.load(start)
+        label_map = workload.federation.label_maps[client]
+        for epoch in range(workload.settings.epochs):
+            rows = workload.order(client, round_, epoch)
+            loss = train_epoch(
+                bench.plan.layers,
+                bench.buffers,
+                self._data,
+                rows,
+                label_map[workload.task.y[rows].numpy()],
+                workload.settings.batch_size,
+                self._rule,
+                workload.dropout_key(client, round_, epoch),
+            )
+        bench.moved(out)
+        return loss / len(rows)
+
+
+def _is_even(workload: Workload) -> bool:
+    """Whether rows, columns and outputs of every convolution are, as `conv_relu_pool` wants."""
+    side = workload.task.x.shape[2]
+    for layer in workload.network.convolutions:
+        if side % 2 or layer.out_channels % 2:
+            return False
+        side = (side - TAPS + 1) // 2
+    return True

@@ -1,0 +1,96 @@
+"""What is trained: a network, a task, a federation, and the settings of local training."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+from torch import Tensor, nn
+
+from clustered_fl.data.federation import Federation
+from clustered_fl.engine.task import Task
+from clustered_fl.options import STRICT
+from clustered_fl.randomness import generator
+
+
+@settings(frozen=True, config=STRICT)
+class LocalSettings:
+    """Local training as the ledger states it.
+
+    Attributes:
+        epochs: passes over the client's data per round.
+        batch_size: a client with fewer samples uses all of them as one batch.
+        lr: learning rate.
+        momentum: of SGD, of a buffer that starts empty in every round.
+        proximal: mu of FedProx, the pull mu/2 |theta - start|^2 towards the start model.
+        clip: largest norm of a gradient, None for no limit.
+        optimiser: "sgd", or "adam" with PyTorch's defaults and a state that starts empty in every
+            round.
+    """
+
+    epochs: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    lr: float = Field(gt=0)
+    momentum: float = Field(default=0.0, ge=0, lt=1)
+    proximal: float = Field(default=0.0, ge=0)
+    clip: float | None = Field(default=None, gt=0)
+    optimiser: Literal["sgd", "adam"] = "sgd"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Everything that an update of a client depends on, but its start model and the round.
+
+    Attributes:
+        build: creates the network with random parameters.
+        task: batches and losses of the data.
+        federation: who holds what.
+        settings: local training.
+        seed: of the whole run.
+        device: where data and models are.
+    """
+
+    build: Callable[[], nn.Module]
+    task: Task
+    federation: Federation
+    settings: LocalSettings
+    seed: int
+    device: torch.device
+
+    @cached_property
+    def label_maps(self) -> Tensor:
+        """[clients, classes] on the device."""
+        return torch.from_numpy(self.federation.label_maps).to(self.device)
+
+    @cached_property
+    def network(self) -> nn.Module:
+        """A network to look at."""
+        with torch.random.fork_rng(devices=[]):
+            return self.build()
+
+    def order(self, client: int, round_: int, epoch: int) -> np.ndarray:
+        """Rows of a client's samples in the order in which an epoch sees them."""
+        rng = generator(self.seed, "batches", client, round_, epoch)
+        return rng.permutation(self.federation.train[client])
+
+    def dropout_key(self, client: int, round_: int, epoch: int) -> int:
+        """Key of the dropout masks of an epoch, 32 bits."""
+        rng = generator(self.seed, "dropout", client, round_, epoch)
+        return int(rng.integers(2**32))
+
+    def batches(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Consecutive parts of `rows`; the last may be smaller."""
+        size = self.settings.batch_size
+        return [rows[first : first + size] for first in range(0, len(rows), size)]
+
+    def inputs(self, rows: np.ndarray) -> Tensor:
+        """What the network sees of pooled `rows`."""
+        return self.task.inputs(torch.from_numpy(rows).to(self.device))
+
+    def targets(self, rows: np.ndarray, client: int) -> Tensor:
+        """What `client` wants the network to answer for pooled `rows`."""
+        return self.task.targets(torch.from_numpy(rows).to(self.device), self.label_maps[client])
