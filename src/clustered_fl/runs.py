@@ -21,6 +21,7 @@ from clustered_fl.data import federation as federations
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine import checkpoint
+from clustered_fl.engine.calibration import calibrate
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import build_task
 from clustered_fl.engine.training import Engine
@@ -185,8 +186,10 @@ def execute(
     federation: Path,
     out: Path,
     saved: Path,
+    paths: Path,
     code: str,
     device: str,
+    path: str,
     workers: int,
     tell: Callable[[str], None],
 ) -> None:
@@ -197,8 +200,10 @@ def execute(
         data, federation: files of the dataset and the federation.
         out: folder of the record.
         saved: checkpoint file, deleted when the record is whole.
+        paths: folder of calibrations, see `engine.calibration`.
         code: fingerprint of the code that computes the run.
         device: "cpu", "cuda" or "auto".
+        path: how clients are trained, key of `PATHS`, or "auto" for the fastest.
         workers: threads.
         tell: receives progress.
     """
@@ -207,10 +212,17 @@ def execute(
     torch.utils.deterministic.fill_uninitialized_memory = False  # costs a pass over every buffer
     dataset, (clients, clients_digest) = datasets.load(data), federations.load(federation)
     place = choose_device(device)
-    run = begin(config, build_engine(config, dataset, clients, place, workers))
-    identity = digest([config, code, dataset.digest, clients_digest, str(place), torch.__version__])
+    engine = build_engine(config, dataset, clients, place, workers)
+    if path == "auto":
+        calibrate(engine, paths, tell)
+    else:
+        engine.use(path)
+    run = begin(config, engine)
+    machine = [str(place), engine.path, torch.__version__]
+    identity = digest([config, code, dataset.digest, clients_digest, *machine])
     with checkpoint.sole_owner(saved):
         train(run, saved, identity, config["checkpoint_every"], tell)
+        tell(f"{run.seconds:.0f} s, peak memory {_peak_memory()} MB")
         write(run, dataset, clients_digest, code, out, workers)
         saved.unlink(missing_ok=True)
 
@@ -248,6 +260,7 @@ def _record(run: Run, dataset: Dataset, clients_digest: str, code: str) -> dict[
             "numpy": np.__version__,
         },
         "device": _device_name(run.engine.device),
+        "path": run.engine.path,
         "parameters": state.models.shape[1],
         "metric": run.engine.task.metric,
         "rounds": run.completed,
@@ -259,13 +272,14 @@ def _record(run: Run, dataset: Dataset, clients_digest: str, code: str) -> dict[
 
 
 def _cost(run: Run, workers: int) -> dict[str, Any]:
+    seconds = round(run.seconds, 1)
+    return {"seconds": seconds, "peak_memory_mb": _peak_memory(), "threads": workers}
+
+
+def _peak_memory() -> int:
+    """The largest resident memory of this process so far, in MB."""
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # macOS reports bytes
-    return {
-        "seconds": round(run.seconds, 1),
-        "peak_memory_mb": round(kilobytes / unit),
-        "threads": workers,
-    }
+    return round(kilobytes / (2**20 if sys.platform == "darwin" else 2**10))  # macOS reports bytes
 
 
 def _device_name(device: torch.device) -> str:

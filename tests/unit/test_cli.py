@@ -21,7 +21,7 @@ from clustered_fl.studies import execute, load_tables
 CONFIG = Path(__file__).parents[2] / "config"
 # What a machine that only trains need not have, and what would make every step start slowly.
 HEAVY = {"torch", "numpy", "pandas", "scipy", "pydantic", "yaml", "pyarrow", "matplotlib"}
-NOT_FOR_TRAINING = {"pandas", "yaml", "datasets", "torchvision", "matplotlib", "jinja2"}
+NOT_FOR_TRAINING = {"pandas", "datasets", "torchvision", "matplotlib", "jinja2"}
 
 
 def arguments(step: str, **options) -> list[str]:

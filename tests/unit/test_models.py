@@ -46,7 +46,8 @@ def literal(network):
     """The same network from PyTorch's own layers, sharing the parameters."""
     layers = []
     for number, layer in enumerate(network.convolutions):
-        plain = nn.Conv2d(layer.in_channels, layer.out_channels, layer.kernel_size)
+        sizes = (layer.in_channels, layer.out_channels, layer.kernel_size)
+        plain = nn.Conv2d(*sizes, padding=layer.padding)
         plain.weight, plain.bias = layer.weight, layer.bias
         layers += [plain, nn.ReLU(), *([nn.MaxPool2d(2)] if number < 2 else [])]
     layers.append(nn.Flatten())
@@ -65,7 +66,9 @@ def test_image_models_equal_a_stack_of_plain_layers(name, shape):
     assert (
         len(network.layers) + len(network.convolutions)
         == {
+            "mlp": 2,
             "small_conv_net": 3,
+            "leaf_cnn": 4,
             "wide_conv_net": 4,
             "le_net": 5,
             "three_conv_net": 5,

@@ -54,7 +54,7 @@ def test_an_unknown_run_is_named_with_those_that_there_are(demo):
     ("part", "value", "sentence"),
     [
         ("method", {"name": "magic"}, "unknown method 'magic'; allowed are cfl, fedavg, local,"),
-        ("model", {"name": "big"}, "unknown model 'big'; allowed are le_net, small_conv_net,"),
+        ("model", {"name": "big"}, "unknown model 'big'; allowed are le_net, leaf_cnn, mlp,"),
         ("method", {}, "the method of the run cfl_fig9 needs a name"),
         ("model", {"names": "le_net"}, "the model of the run cfl_fig9 needs a name"),
     ],

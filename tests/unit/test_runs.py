@@ -73,8 +73,10 @@ def execute(inputs, folder: Path, config: dict | None = None, **changes) -> list
         "config": config or configured(),
         "out": folder / "record",
         "saved": folder / "checkpoint.safetensors",
+        "paths": folder / "paths",
         "code": "0123456789abcdef",
         "device": "cpu",
+        "path": "compiled",
         "workers": 1,
         "tell": lines.append,
     }
@@ -269,8 +271,10 @@ def command(inputs, folder: Path, config: dict, *more: str) -> list[str]:
         "data": inputs["data"],
         "federation": inputs["federation"],
         "checkpoint": folder / "checkpoint.safetensors",
+        "paths": folder / "paths",
         "code": "0123456789abcdef",
         "device": "cpu",
+        "path": "compiled",
         "out": folder / "record",
     }
     pairs = (("--" + name, str(value)) for name, value in options.items())
@@ -324,14 +328,25 @@ def test_kill_9_and_a_second_process_in_mid_run(inputs, tmp_path, capsys):
 
 def test_progress_says_round_rate_score_and_time_left(inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "PROGRESS_SECONDS", -1)
-    lines = execute(inputs, tmp_path)
+    *lines, end = execute(inputs, tmp_path)
     assert [int(PROGRESS.fullmatch(line)[1]) for line in lines] == [1, 2, 3, 4, 5, 6]
     assert lines[-1].endswith("0.0 min left")
+    assert re.fullmatch(r"\d+ s, peak memory \d+ MB", end)
 
 
 def test_progress_is_told_at_the_first_round_and_at_the_end(inputs, tmp_path):
-    lines = execute(inputs, tmp_path)
+    *lines, _ = execute(inputs, tmp_path)
     assert [int(PROGRESS.fullmatch(line)[1]) for line in lines] == [1, 6]
+
+
+def test_the_fastest_path_is_chosen_told_and_recorded(inputs, tmp_path):
+    first, *_ = execute(inputs, tmp_path, path="auto")
+    path = records.load_record(tmp_path / "record")["path"]
+    assert first.startswith(f"path {path} (ms per step and client: compiled ")
+    assert len(list((tmp_path / "paths").iterdir())) == 1
+    again = tmp_path / "again"
+    execute(inputs, again, path="auto", paths=tmp_path / "paths")
+    assert contents(again) == contents(tmp_path)
 
 
 # ---- What cannot be used ------------------------------------------------------------------------
@@ -411,7 +426,7 @@ def test_a_record_that_cannot_be_finished_is_not_there(
     assert not list(tmp_path.rglob("*.part"))
     (tmp_path / "record" / name / "in the way").unlink()
     (tmp_path / "record" / name).rmdir()
-    assert execute(inputs, tmp_path) == ["continuing after round 6"]
+    assert execute(inputs, tmp_path)[0] == "continuing after round 6"
     assert contents(tmp_path) == contents(undisturbed["cfl"])
 
 
@@ -422,7 +437,7 @@ def test_a_record_that_cannot_be_finished_is_not_there(
             {"method": {"name": "magic"}},
             "unknown method 'magic'; allowed are cfl, fedavg, local,",
         ),
-        ({"model": {"name": "big"}}, "unknown model 'big'; allowed are le_net, small_conv_net"),
+        ({"model": {"name": "big"}}, "unknown model 'big'; allowed are le_net, leaf_cnn, mlp,"),
         ({"method": CFL | {"fraction": 0.5}}, "CFL compares the updates of all clients: fraction"),
     ],
 )

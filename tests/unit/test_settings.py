@@ -32,7 +32,7 @@ def test_every_key_is_explained_where_the_configuration_lies():
         (
             {"scael": "demo"},
             "unknown configuration key 'scael'; "
-            "allowed are scale, papers, source, mirror, device, seeds",
+            "allowed are scale, papers, source, mirror, device, path, seeds",
         ),
         (
             {"scale": "huge"},

@@ -36,6 +36,8 @@ rule train:
         config=PLAN.run_config,
         code=PLAN.run_code,
         device=PLAN.settings.device,
+        path=PLAN.settings.path,
+        paths="results/{scale}/paths",
         checkpoint="results/{scale}/checkpoints/{run}/seed{seed}.safetensors",
     shell:
         """
@@ -47,6 +49,8 @@ rule train:
             --checkpoint {params.checkpoint:q} \
             --code {params.code:q} \
             --device {params.device:q} \
+            --path {params.path:q} \
+            --paths {params.paths:q} \
             --workers {threads} \
             --out "$(dirname {output.record:q})"
         """

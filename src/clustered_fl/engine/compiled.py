@@ -5,98 +5,21 @@ operations than inside them. The loops of `compiled_kernels` do the same arithme
 are made once; they release Python's lock, so that threads train clients side by side.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from clustered_fl.engine.compiled_kernels import (
-    BLOCK,
-    LAYER,
-    Buffers,
-    Data,
-    Rule,
-    stride,
-    train_epoch,
-)
+from clustered_fl.engine.compiled_kernels import Data, Rule, epoch_trainer
+from clustered_fl.engine.layout import Buffers, plan
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import Workload
-from clustered_fl.models.cnn import ConvNet
-from clustered_fl.models.kernels import MARGIN, TAPS, even
+from clustered_fl.fingerprint import fingerprint
+from clustered_fl.models.kernels import TAPS
 
-
-class _Places:
-    """Hands out places in a flat buffer, each beginning at a multiple of `LANES`."""
-
-    def __init__(self) -> None:
-        self.size = 0
-
-    def take(self, numbers: int) -> int:
-        """Where the next `numbers` numbers begin."""
-        first, self.size = self.size, self.size + stride(numbers)
-        return first
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Where everything of a network lies in the buffers.
-
-    Attributes:
-        layers: of dtype `LAYER`.
-        parameters, activations, scratch: sizes of the buffers.
-    """
-
-    layers: np.ndarray
-    parameters: int
-    activations: int
-    scratch: int
-
-    def views(self, buffer: np.ndarray) -> Iterator[np.ndarray]:
-        """Weight and bias of each layer, in PyTorch's order and shapes, as parts of `buffer`."""
-        for layer in self.layers:
-            size = layer.outputs * layer.inputs
-            if layer.side:
-                shape = (layer.outputs, layer.inputs, TAPS, TAPS)
-                yield buffer[layer.weight :][: size * TAPS * TAPS].reshape(shape)
-            else:
-                width = stride(layer.inputs)
-                rows = buffer[layer.weight :][: layer.outputs * width].reshape(-1, width)
-                yield rows[:, : layer.inputs]
-            yield buffer[layer.bias :][: layer.outputs]
-
-
-def plan(network: ConvNet, side: int, batch: int) -> Plan:
-    """Lay a network out.
-
-    Args:
-        side: height and width of its images.
-        batch: the largest batch.
-    """
-    parameters, activations = _Places(), _Places()
-    batch = -(-batch // BLOCK) * BLOCK
-    layers, sizes, place = [], [], 0
-    for layer in network.convolutions:
-        outputs, inputs, rows = layer.out_channels, layer.in_channels, side - TAPS + 1
-        place = place if layers else activations.take(even(inputs) * side**2 * batch)
-        weight, bias = parameters.take(layer.weight.numel()), parameters.take(outputs)
-        z = activations.take(outputs * rows * (rows + 2 * MARGIN) * batch)
-        output = activations.take(outputs * (rows // 2) ** 2 * batch)
-        layers.append((inputs, outputs, side, weight, bias, place, z, output))
-        sizes.append(even(inputs) * outputs * TAPS**2)
-        place, side = output, rows // 2
-    for n, layer in enumerate(network.layers):
-        outputs, inputs = layer.out_features, layer.in_features
-        place = place if n else activations.take(batch * stride(inputs))
-        weight = parameters.take(even(outputs) * stride(inputs))
-        bias, output = parameters.take(even(outputs)), activations.take(batch * stride(outputs))
-        layers.append((inputs, outputs, 0, weight, bias, place, 0, output))
-        sizes.append(max(2 * stride(inputs), outputs))
-        place = output
-    table = np.array(layers, dtype=LAYER).view(np.recarray)
-    return Plan(table, parameters.size, activations.size, max(sizes))
+train_epoch = epoch_trainer(fingerprint("clustered_fl.engine.compiled_kernels"))
 
 
 class _Bench:
@@ -147,12 +70,12 @@ class Compiled:
 
     @staticmethod
     def supports(workload: Workload) -> bool:
-        """Images on a CPU, a `ConvNet`, SGD with or without momentum and FedProx."""
+        """Images on a CPU, a plain network, SGD with or without momentum and FedProx."""
         settings, task = workload.settings, workload.task
         if workload.device.type != "cpu" or not isinstance(task, ImageTask):
             return False
         plain = settings.optimiser == "sgd" and settings.clip is None
-        return plain and isinstance(workload.network, ConvNet) and _is_even(workload)
+        return plain and getattr(workload.network, "plain", False) and _is_even(workload)
 
     def train(self, start: Tensor, clients: Sequence[int], round_: int) -> tuple[Tensor, Tensor]:
         """Updates [n, P] and mean losses [n] of the last epoch, from start models [n, P]."""

@@ -34,8 +34,9 @@ class Update:
         if settings.proximal:
             gradient.add_(model - self.start, alpha=settings.proximal)
         if settings.clip is not None:
-            norm = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True)
-            gradient.mul_((settings.clip / (norm + 1e-12)).clamp(max=1.0))
+            # In double precision: the sum of millions of float32 squares is off by 1e-4.
+            norm = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True, dtype=torch.float64)
+            gradient.mul_((settings.clip / (norm + 1e-12)).clamp(max=1.0).float())
         direction = self._direction(gradient)
         if active is not None:
             direction = direction * active

@@ -42,7 +42,12 @@ class ConvNet(nn.Module):
         hidden: widths of the hidden fully connected layers, possibly none.
         classes: number of outputs.
         dropout: probability with which a hidden unit is dropped in training.
+
+    Attributes:
+        plain: that this is all there is, which `engine.layout` relies on.
     """
+
+    plain = True
 
     def __init__(
         self,

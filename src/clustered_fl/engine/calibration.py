@@ -1,0 +1,106 @@
+"""Which way of training is fastest for a network, a batch size and a machine: measured, and kept.
+
+No way wins everywhere. What is measured first decides for all runs of the same kind, because the
+ways agree to rounding only: two runs of one kind never differ for having been trained differently.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clustered_fl.engine.training import PATHS, Engine, supported
+from clustered_fl.engine.workers import Workers
+from clustered_fl.engine.workload import Workload
+from clustered_fl.files import digest, read_json, replacing
+
+STEPS, REPETITIONS = 2, 4
+CLIENTS = {"cpu": 4, "cuda": 32}
+"""Clients that train in a measurement: a GPU is only filled by many."""
+WORTH = 1.1
+"""A way later in `PATHS` must be so much faster: noise decides less often, and bits stay."""
+
+
+def calibrate(engine: Engine, folder: Path, tell: Callable[[str], None]) -> None:
+    """Let `engine` use the fastest path for its kind of run.
+
+    Args:
+        folder: where decisions are kept, one file each; empty it to measure anew.
+        tell: receives the decision and what it rests on.
+    """
+    kind = _kind(engine.workload)
+    path = folder / f"{digest(kind)}.json"
+    if not path.exists():
+        _keep(path, {"kind": kind, "seconds_per_step": measure(engine.workload)})
+    seconds = read_json(path)["seconds_per_step"]
+    chosen = _first_of_the_fast(seconds)
+    engine.use(chosen)
+    times = ", ".join(f"{name} {1e3 * seconds[name]:.3g}" for name in seconds)
+    tell(f"path {chosen} (ms per step and client: {times}; kept in {path})")
+
+
+def measure(workload: Workload) -> dict[str, float]:
+    """Seconds per step and client of each path that can train the workload, the best of a few.
+
+    On a CPU these are CPU seconds, which other jobs disturb less; paths take turns.
+    """
+    short = _shortened(workload)
+    clients = range(len(short.federation.train))
+    steps = sum(len(short.batches(rows)) for rows in short.federation.train)
+    with torch.random.fork_rng(devices=[]):
+        start = torch.nn.utils.parameters_to_vector(short.build().parameters()).detach()
+    starts = start.to(short.device).expand(len(clients), -1)
+    paths = {name: PATHS[name](short, Workers(short, 1)) for name in supported(short)}
+    clock = time.process_time if short.device.type == "cpu" else time.perf_counter
+    best = dict.fromkeys(paths, float("inf"))
+    for _ in range(REPETITIONS):  # the first compiles, and is never the best
+        for name, path in paths.items():
+            began = clock()
+            float(path.train(starts, clients, 0)[0].sum())  # waits for a GPU
+            best[name] = min(best[name], (clock() - began) / steps)
+    return best
+
+
+def _kind(workload: Workload) -> dict[str, Any]:
+    """What the speed of a path depends on."""
+    settings = asdict(workload.settings)
+    return {
+        "network": [list(p.shape) for p in workload.network.parameters()],
+        "input": list(workload.task.x.shape[1:]),
+        "batch_size": settings["batch_size"],
+        "allowed": supported(workload),
+        "stateful": settings["momentum"] > 0 or settings["optimiser"] == "adam",
+        "proximal": settings["proximal"] > 0,
+        "device": workload.device.type,
+        "torch": torch.__version__,
+    }
+
+
+def _shortened(workload: Workload) -> Workload:
+    """A few steps of a few clients."""
+    most = STEPS * workload.settings.batch_size
+    count = CLIENTS[workload.device.type]
+    train = tuple(rows[:most] for rows in workload.federation.train[:count])
+    federation = replace(workload.federation, train=train)
+    return replace(workload, federation=federation, settings=replace(workload.settings, epochs=1))
+
+
+def _first_of_the_fast(seconds: dict[str, float]) -> str:
+    limit = WORTH * min(seconds.values())
+    return next(name for name in PATHS if seconds.get(name, float("inf")) <= limit)
+
+
+def _keep(path: Path, content: dict[str, Any]) -> None:
+    """Write `path` unless another job was first."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    with replacing(beside) as file:
+        file.write_text(json.dumps(content, indent=1))
+    with suppress(FileExistsError):
+        os.link(beside, path)
+    beside.unlink()
