@@ -31,6 +31,12 @@ class Task(Protocol):
     def terms(self, targets: Tensor) -> int:
         """Number of terms in that sum."""
 
+    def losses(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """Loss of each sample [batch], summed over its terms."""
+
+    def counts(self, targets: Tensor) -> Tensor:
+        """Number of terms of each sample [batch]."""
+
     def score(self, scores: Tensor, targets: Tensor) -> Tensor:
         """The sum whose mean over terms gives the metric, a scalar."""
 
@@ -66,6 +72,17 @@ class ImageTask:
     def terms(self, targets: Tensor) -> int:
         """The batch size."""
         return len(targets)
+
+    def losses(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy of each sample."""
+        # Under torch.func, class numbers as targets become gather and scatter, whose deterministic
+        # CUDA version sorts; compared, they need neither.
+        chosen = targets[:, None] == torch.arange(scores.shape[1], device=scores.device)
+        return functional.cross_entropy(scores, chosen.float(), reduction="none")
+
+    def counts(self, targets: Tensor) -> Tensor:
+        """A sample is one term."""
+        return torch.ones_like(targets)
 
     def score(self, scores: Tensor, targets: Tensor) -> Tensor:
         """Number of correct answers."""
@@ -106,6 +123,17 @@ class WordTask:
     def terms(self, targets: Tensor) -> int:
         """Number of words that are not padding."""
         return int((targets != PADDING).sum())
+
+    def losses(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """Cross-entropy of each article, summed over the words that are not padding."""
+        found = functional.cross_entropy(
+            scores.transpose(1, 2), targets, ignore_index=PADDING, reduction="none"
+        )
+        return found.sum(1)
+
+    def counts(self, targets: Tensor) -> Tensor:
+        """Number of words of each article that are not padding."""
+        return (targets != PADDING).sum(1)
 
     def score(self, scores: Tensor, targets: Tensor) -> Tensor:
         """The summed cross-entropy; its mean's exponential is the perplexity."""

@@ -24,11 +24,17 @@ class Update:
         self.second = torch.zeros_like(start) if adam else None
         self.steps = torch.zeros((), device=start.device)
 
+    def reset(self) -> None:
+        """Empty the state where it lies, for a captured graph keeps using that memory."""
+        for state in (self.first, self.second, self.steps):
+            if state is not None:
+                state.zero_()
+
     def step(self, model: Tensor, gradient: Tensor, active: Tensor | None = None) -> None:
         """One step on `model` [..., P] in place; `gradient` is spent.
 
         Args:
-            active: [..., 1], 0 for models that stay as they are; None for all.
+            active: bool [..., 1], False for models that stay as they are; None for all.
         """
         settings = self.settings
         if settings.proximal:
@@ -39,7 +45,7 @@ class Update:
             gradient.mul_((settings.clip / (norm + 1e-12)).clamp(max=1.0).float())
         direction = self._direction(gradient)
         if active is not None:
-            direction = direction * active
+            direction = direction.masked_fill(~active, 0)
         model.add_(direction, alpha=-settings.lr)
 
     def _direction(self, gradient: Tensor) -> Tensor:

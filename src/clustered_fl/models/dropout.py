@@ -42,7 +42,9 @@ class Dropout(nn.Module):
     def __init__(self, probability: float, layer: int) -> None:
         super().__init__()
         self.probability, self.layer = probability, layer
-        self.key = self.step = torch.zeros((), dtype=torch.int64)
+        # Buffers, so that torch.func can put other ones in their place; no part of a saved model.
+        self.register_buffer("key", torch.zeros((), dtype=torch.int64), persistent=False)
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64), persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
         """Drop units of `values` [batch, units]."""
@@ -66,3 +68,11 @@ def next_step(network: nn.Module) -> None:
     for layer in network.modules():
         if isinstance(layer, Dropout):
             layer.step = layer.step + 1
+
+
+def buffers(network: nn.Module, key: Tensor, step: Tensor) -> dict[str, Tensor]:
+    """Key and step of all dropout layers of `network`, as `torch.func.functional_call` wants."""
+    layers = [name for name, layer in network.named_modules() if isinstance(layer, Dropout)]
+    return {
+        f"{name}.{part}": value for name in layers for part, value in (("key", key), ("step", step))
+    }
