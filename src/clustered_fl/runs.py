@@ -1,5 +1,6 @@
 """One run: a federation, a model, local training, a method and a seed; it leaves one record."""
 
+import os
 import platform
 import resource
 import sys
@@ -207,11 +208,9 @@ def execute(
         workers: threads.
         tell: receives progress.
     """
-    torch.set_num_threads(1)  # parallelism is over clients; threads inside an operation collapse
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # costs a pass over every buffer
-    dataset, (clients, clients_digest) = datasets.load(data), federations.load(federation)
     place = choose_device(device)
+    _make_deterministic(place)
+    dataset, (clients, clients_digest) = datasets.load(data), federations.load(federation)
     engine = build_engine(config, dataset, clients, place, workers)
     if path == "auto":
         calibrate(engine, paths, tell)
@@ -225,6 +224,15 @@ def execute(
         tell(f"{run.seconds:.0f} s, peak memory {_peak_memory()} MB")
         write(run, dataset, clients_digest, code, out, workers)
         saved.unlink(missing_ok=True)
+
+
+def _make_deterministic(device: torch.device) -> None:
+    """Let PyTorch compute the same bits in every run, one thread per operation."""
+    torch.set_num_threads(1)  # parallelism is over clients; threads inside an operation collapse
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # costs a pass over every buffer
+    if device.type == "cuda":  # what deterministic products need, before the first of them
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
 def write(

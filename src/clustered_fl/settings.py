@@ -47,7 +47,7 @@ class Settings(BaseModel):
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto", description="where training runs; `auto` takes a CUDA GPU if there is one"
     )
-    path: Literal["auto", "compiled", "in_place", "sequential"] = Field(
+    path: Literal["auto", "compiled", "in_place", "sequential", "stacked"] = Field(
         default="auto",
         description="how clients are trained: the ways agree to rounding and differ in speed; "
         "`auto` measures once per kind of run which is fastest (`src/clustered_fl/engine`)",

@@ -159,6 +159,8 @@ def allowed(path: str, name: str, settings: str) -> bool:
     """What each path claims to train."""
     if path == "compiled":
         return settings in COMPILED and name in {"mlp", "small_conv_net", "le_net"}
+    if path == "stacked":
+        return name != "word_lstm"
     return path == "sequential" or settings in IN_PLACE
 
 

@@ -3,7 +3,7 @@
 Every client's parameters are one row of a matrix [clients, P]. There are several ways to train
 them, which agree to rounding (tests/unit/test_engine.py); which is fastest depends on the network,
 the batch and the machine, see `engine.calibration`. With each of them a client's update is the same
-bits for any number of workers and in any company.
+bits for any number of workers and in any company; `stacked` alone cannot promise it on a GPU.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +17,7 @@ from clustered_fl.data.federation import Federation
 from clustered_fl.engine.compiled import Compiled
 from clustered_fl.engine.in_place import InPlace
 from clustered_fl.engine.sequential import Sequential
+from clustered_fl.engine.stacked import Stacked
 from clustered_fl.engine.task import Task
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import LocalSettings, Workload
@@ -41,6 +42,7 @@ PATHS: dict[str, type[Path]] = {
     "compiled": Compiled,
     "in_place": InPlace,
     "sequential": Sequential,
+    "stacked": Stacked,
 }
 
 
