@@ -1,0 +1,27 @@
+"""PyTorch without a framework: TensorDataset, DataLoader and a loop over clients."""
+
+import numpy as np
+import torch
+
+from networks import loader, stacked, started, train, update
+from peers import Engine
+from problem import Problem
+
+
+class PlainLoop(Engine):
+    """A fresh model per client, one client after another."""
+
+    name, version = "plain-loop", torch.__version__
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.loaders = [loader(problem, client) for client in range(problem.clients)]
+
+    def train(self) -> np.ndarray:
+        """Train every client from the start parameters."""
+        moved = []
+        for batches in self.loaders:
+            model = started(self.problem)
+            train(model, batches, self.problem.lr)
+            moved.append(update(model, self.problem))
+        return stacked(moved)

@@ -1,0 +1,169 @@
+"""The work every engine is given: data, batches, learning rate and start parameters.
+
+Everything is drawn here from fixed seeds, so that a problem is named by two words and any process,
+a worker of Ray for instance, can make the same one. Nothing is downloaded: how long a step takes
+does not depend on what the images show.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from clustered_fl.randomness import generator
+
+SEED, ROUND = 0, 0
+MEAN, DEVIATION = np.float32(0.5), np.float32(0.25)
+LR, STEP_LR = 0.1, 1.0
+"""Of a round, and of the gate's single step, whose update would otherwise be mostly rounding."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """5 x 5 convolutions, each with ReLU and 2 x 2 max-pooling, then dense layers, ReLU between.
+
+    Attributes:
+        image: channels, height, width.
+        filters: outputs of each convolution.
+        padding: pixels around the input of each convolution.
+        hidden: widths of the hidden dense layers.
+        classes: number of outputs.
+    """
+
+    image: tuple[int, int, int]
+    filters: tuple[int, ...]
+    padding: int
+    hidden: tuple[int, ...]
+    classes: int
+
+    @property
+    def channels(self) -> tuple[tuple[int, int], ...]:
+        """Inputs and outputs of each convolution."""
+        return tuple(pairwise((self.image[0], *self.filters)))
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Channels, height and width of what the first dense layer sees."""
+        side = self.image[1]
+        for _ in self.filters:
+            side = (side + 2 * self.padding - 4) // 2
+        return (self.channels[-1][1] if self.filters else self.image[0], side, side)
+
+    @property
+    def widths(self) -> tuple[tuple[int, int], ...]:
+        """Inputs and outputs of each dense layer."""
+        return tuple(pairwise((int(np.prod(self.grid)), *self.hidden, self.classes)))
+
+    def shapes(self) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Shapes of weight and bias of each layer, in PyTorch's order."""
+        yield from (((b, a, 5, 5), (b,)) for a, b in self.channels)
+        yield from (((b, a), (b,)) for a, b in self.widths)
+
+
+ARCHITECTURES = {
+    "mlp": Architecture((1, 28, 28), (), 0, (200,), 10),
+    "lenet28": Architecture((1, 28, 28), (6, 16), 0, (120, 84), 10),
+    "lenet32": Architecture((3, 32, 32), (6, 16), 0, (120, 84), 10),
+    "leaf": Architecture((1, 28, 28), (32, 64), 2, (2048,), 62),
+}
+
+# leaf-M100 is left out: the updates alone are 2.6 GB in each of seven processes.
+CELLS = tuple(
+    f"{model}-M{clients}-B{batch}"
+    for model in ARCHITECTURES
+    for clients in (20, 100)
+    for batch in (10, 100)
+    if (model, clients) != ("leaf", 100)
+)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One round of local training of M clients with n samples each.
+
+    Attributes:
+        cell, samples: the two words that name it, see `build_problem`.
+        model: key of `ARCHITECTURES`.
+        pixels: uint8 [M, n, channels, height, width].
+        labels: int64 [M, n].
+        permutations: [M, epochs, n], the order in which each client sees its samples.
+        batch_size, lr: of plain SGD, without momentum.
+        start: float32 [P], the start parameters of every client in PyTorch's order.
+    """
+
+    cell: str
+    samples: int | None
+    model: str
+    pixels: np.ndarray
+    labels: np.ndarray
+    permutations: np.ndarray
+    batch_size: int
+    lr: float
+    start: np.ndarray
+
+    @property
+    def architecture(self) -> Architecture:
+        """The network's layers."""
+        return ARCHITECTURES[self.model]
+
+    @property
+    def clients(self) -> int:
+        """Number of clients, M."""
+        return len(self.labels)
+
+    @cached_property
+    def inputs(self) -> np.ndarray:
+        """Normalised images, float32, with the operations of torchvision's ToTensor, Normalize."""
+        return (self.pixels.astype(np.float32) / np.float32(255) - MEAN) / DEVIATION
+
+    def order(self, client: int) -> np.ndarray:
+        """The client's samples one after another, all epochs; its batches are equal slices."""
+        return self.permutations[client].reshape(-1)
+
+
+def build_problem(cell: str, samples: int | None = None) -> Problem:
+    """The problem of a cell such as "mlp-M20-B10" (model, clients, batch size).
+
+    Args:
+        cell: see `CELLS`.
+        samples: per client instead of the cell's own number; the gate asks for a single batch, and
+            is given a learning rate of 1.
+    """
+    model, clients, batch_size = cell.split("-")
+    M, batch = int(clients[1:]), int(batch_size[1:])
+    n = samples or ((50 if batch == 10 else 100) if model == "leaf" else 200)
+    architecture = ARCHITECTURES[model]
+    rng = np.random.default_rng(SEED)
+    return Problem(
+        cell,
+        samples,
+        model,
+        rng.integers(256, size=(M, n, *architecture.image), dtype=np.uint8),
+        rng.integers(architecture.classes, size=(M, n)),
+        _permutations(M, n),
+        batch,
+        STEP_LR if samples else LR,
+        _start(architecture),
+    )
+
+
+def _permutations(clients: int, samples: int) -> np.ndarray:
+    """[M, 1, n]: the very draws our engine makes, so that it runs as its users run it."""
+    return np.stack(
+        [
+            generator(SEED, "batches", client, ROUND, 0).permutation(samples)[None]
+            for client in range(clients)
+        ]
+    )
+
+
+def _start(architecture: Architecture) -> np.ndarray:
+    """Start parameters from PyTorch's default law: uniform within 1 / sqrt(inputs of the unit)."""
+    rng = np.random.default_rng(SEED + 1)
+    parts = []
+    for weight, bias in architecture.shapes():
+        bound = float(np.prod(weight[1:])) ** -0.5
+        parts += [rng.uniform(-bound, bound, int(np.prod(shape))) for shape in (weight, bias)]
+    return np.concatenate(parts).astype(np.float32)
