@@ -1,0 +1,120 @@
+"""Flower: its simulation runtime with Ray, two actors of one CPU each.
+
+One simulation lasts as long as the experiment, as Flower's own do: the server application waits for
+the next round in a thread. Every actor makes the whole problem once and keeps it.
+"""
+
+import os
+import threading
+from collections.abc import Iterable
+from functools import cache
+from queue import SimpleQueue
+
+# Neither Flower nor Ray shall report to their makers that a benchmark ran.
+os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+
+import flwr
+import numpy as np
+import ray
+import torch
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+from flwr.serverapp.strategy import FedAvg
+from flwr.simulation import run_simulation
+from torch.nn.utils import parameters_to_vector
+
+from networks import loader, network, stacked, started, train
+from peers import Engine
+from problem import Problem, build_problem
+
+ACTORS = 2
+client_app = ClientApp()
+_problem = cache(build_problem)
+_loader = cache(lambda cell, samples, client: loader(_problem(cell, samples), client))
+
+
+@client_app.train()
+def _train_client(message: Message, context: Context) -> Message:
+    """Train one client in an actor."""
+    torch.set_num_threads(1)
+    settings = message.content["config"]
+    cell, samples = settings["cell"], settings["samples"] or None
+    problem, client = _problem(cell, samples), context.node_config["partition-id"]
+    model = network(problem.architecture)
+    model.load_state_dict(message.content["arrays"].to_torch_state_dict())
+    train(model, _loader(cell, samples, client), problem.lr)
+    metrics = MetricRecord({"num-examples": problem.labels.shape[1], "client": client})
+    content = RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics})
+    return Message(content=content, reply_to=message)
+
+
+class Collect(FedAvg):
+    """Keeps the clients' models instead of averaging them."""
+
+    def __init__(self) -> None:
+        super().__init__(fraction_evaluate=0.0)
+        self.models: dict[int, ArrayRecord] = {}
+
+    def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[None, None]:
+        """Sort the replies, which come in any order."""
+        valid, failed = self._check_and_log_replies(replies, is_train=True)
+        if failed:
+            raise RuntimeError(failed[0].error.reason)
+        self.models = {
+            reply.content["metrics"]["client"]: reply.content["arrays"] for reply in valid
+        }
+        return None, None
+
+
+class Flower(Engine):
+    """Flower's message API, a strategy of its own and the Ray backend."""
+
+    name, version = "flower", f"{flwr.__version__}, ray {ray.__version__}"
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.start = torch.from_numpy(problem.start)
+        self.rounds: SimpleQueue = SimpleQueue()
+        self.results: SimpleQueue = SimpleQueue()
+        self.thread = threading.Thread(target=self._simulate, daemon=True)
+        self.thread.start()
+
+    def train(self) -> np.ndarray:
+        """Train every client from the start parameters."""
+        model = started(self.problem)
+        self.rounds.put(ArrayRecord(model.state_dict()))
+        models = self.results.get()
+        if isinstance(models, BaseException):
+            raise models
+        moved = []
+        for client in range(self.problem.clients):
+            model.load_state_dict(models[client].to_torch_state_dict())
+            moved.append(parameters_to_vector(model.parameters()).detach() - self.start)
+        return stacked(moved)
+
+    def close(self) -> None:
+        """End the simulation and Ray with it."""
+        self.rounds.put(None)
+        self.thread.join()
+
+    def _simulate(self) -> None:
+        server_app = ServerApp()
+        server_app.main()(self._serve)
+        backend = {
+            "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+            "init_args": {"num_cpus": ACTORS, "num_gpus": 0},
+        }
+        try:
+            run_simulation(server_app, client_app, self.problem.clients, backend_config=backend)
+        except BaseException as error:  # the main thread waits and must hear of anything
+            self.results.put(error)
+
+    def _serve(self, grid: Grid, context: Context) -> None:
+        """One round of the strategy per request, until there is none."""
+        settings = {"cell": self.problem.cell, "samples": self.problem.samples or 0}
+        strategy = Collect()
+        while (arrays := self.rounds.get()) is not None:
+            strategy.start(grid, arrays, num_rounds=1, train_config=ConfigRecord(dict(settings)))
+            self.results.put(strategy.models)
