@@ -1,0 +1,95 @@
+"""How fast is our engine next to others? One table, one figure, one JSON file.
+
+    python benchmarks/engine.py --cells lenet28-M20-B10 --out benchmarks/engine.json
+
+Without arguments it measures every cell with every engine. It can be stopped and continued: a cell
+that is measured again replaces its old rows, others stay. See benchmarks/README.md.
+"""
+
+import argparse
+import os
+import platform
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from clustered_fl.files import read_json, write_json
+from engine_report import write_figure, write_table
+from gate import Literal, literal_step, verdict
+from peers import ENGINES
+from problem import CELLS, build_problem
+from timing import Failed, Turns
+
+REFERENCE = "plain-loop"
+"""Always measured, because the gate compares whole rounds with it."""
+console = Console()
+
+
+def measure(cell: str, engines: list[str], folder: Path) -> list[dict[str, Any]]:
+    """Rows of one cell, one per engine, failed ones included."""
+    with Turns() as turns:
+        for engine in engines:
+            console.print(f"{cell}: starting {engine}")
+            turns.start(engine, cell, folder)
+        turns.repeat()
+        console.print(f"{cell}: comparing updates")
+        literal = literal_step(build_problem(cell, build_problem(cell).batch_size))
+        plain = np.load(turns.engines[REFERENCE].updates("save"))
+        return [_row(cell, engine, turns, literal, plain) for engine in engines]
+
+
+def _row(
+    cell: str, engine: str, turns: Turns, literal: Literal, plain: np.ndarray
+) -> dict[str, Any]:
+    """What is known of one engine."""
+    row = {"cell": cell, "engine": engine, "machine": _machine()}
+    row["matmul_gflops"] = turns.matmul_gflops
+    try:
+        if engine in turns.failed:
+            raise Failed(turns.failed[engine])
+        measured = turns.engines[engine]
+        whole = np.load(measured.updates("save"))
+        found = verdict(np.load(measured.updates("step")), literal, whole, plain)
+    except Failed as reason:
+        console.print(f"{cell}: no {engine}: {reason}")
+        return row | {"note": str(reason)}
+    known = {"version": measured.version, "first_round_s": measured.first_round_s}
+    return row | known | turns.times[engine].medians() | vars(found)
+
+
+def _machine() -> str:
+    """Processor and number of cores."""
+    models = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=CELLS, metavar="CELL")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("engine.json"))
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure cell after cell, and write what is known after each."""
+    arguments = _arguments()
+    engines = [name for name in ENGINES if name in {*arguments.engines, REFERENCE}]
+    rows = read_json(arguments.out) if arguments.out.exists() else []
+    for cell in arguments.cells:
+        with tempfile.TemporaryDirectory() as folder:
+            new = measure(cell, engines, Path(folder))
+        replaced = {(row["cell"], row["engine"]) for row in new}
+        rows = [row for row in rows if (row["cell"], row["engine"]) not in replaced] + new
+        write_json(arguments.out, rows)
+    write_table(rows, arguments.out.with_suffix(".md"))
+    write_figure(rows, arguments.out.with_suffix(".png"))
+    console.print(arguments.out.with_suffix(".md").read_text())
+
+
+if __name__ == "__main__":
+    main()

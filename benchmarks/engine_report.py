@@ -1,0 +1,105 @@
+"""The benchmark's rows as a Markdown table and as a figure."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+from clustered_fl.files import replacing
+from peers import ENGINES
+from problem import CELLS
+
+OURS = "ours"
+Row = dict[str, Any]
+COLUMNS = {
+    "cell": "cell",
+    "engine": "engine",
+    "version": "version",
+    "cpu_s": "CPU s / round",
+    "relative": "CPU / ours",
+    "wall_s": "wall s / round",
+    "first_round_s": "first round s",
+    "equal": "equal",
+    "error": "error",
+    "load": "load",
+    "matmul_gflops": "matmul GFLOP/s",
+}
+FORMATS = {
+    "cpu_s": "{:.3f}",
+    "relative": "{:.2f}",
+    "wall_s": "{:.3f}",
+    "first_round_s": "{:.1f}",
+    "error": "{:.0e}",
+    "load": "{:.1f}",
+    "matmul_gflops": "{:.0f}",
+}
+
+
+def _with_ratios(rows: list[Row]) -> list[Row]:
+    """Rows in the order of cells and engines, each with its CPU time in units of ours."""
+    ours = {row["cell"]: row["cpu_s"] for row in rows if row["engine"] == OURS and "cpu_s" in row}
+    found = [
+        row | {"relative": row["cpu_s"] / ours[row["cell"]]}
+        if "cpu_s" in row and row["cell"] in ours
+        else row
+        for row in rows
+    ]
+    names = list(ENGINES)
+    return sorted(found, key=lambda r: (CELLS.index(r["cell"]), names.index(r["engine"])))
+
+
+def _text(row: Row, column: str) -> str:
+    """One cell of the table; a reason stands where a version would."""
+    if column == "version" and "note" in row:
+        return row["note"].replace("|", "\\|")
+    if column not in row:
+        return "-"
+    if column == "equal":
+        return "yes" if row["equal"] else "**no**"
+    return FORMATS.get(column, "{}").format(row[column])
+
+
+def write_table(rows: list[Row], path: Path) -> None:
+    """Write all rows as a Markdown table."""
+    machines = sorted({row["machine"] for row in rows})
+    lines = [
+        "# Engines side by side",
+        "",
+        f"One round of local training on one thread per operation. Machine: {'; '.join(machines)}.",
+        "What each column means, and what it does not, stands in README.md beside this file.",
+        "",
+        "| " + " | ".join(COLUMNS.values()) + " |",
+        "|" + " --- |" * len(COLUMNS),
+    ]
+    lines += [
+        "| " + " | ".join(_text(row, column) for column in COLUMNS) + " |"
+        for row in _with_ratios(rows)
+    ]
+    with replacing(path) as beside:
+        beside.write_text("\n".join(lines) + "\n")
+
+
+def write_figure(rows: list[Row], path: Path) -> None:
+    """Bars of CPU seconds per round in units of ours; only equal engines, cells that have ours."""
+    shown = [row for row in _with_ratios(rows) if "relative" in row and row["equal"]]
+    cells = list(dict.fromkeys(row["cell"] for row in shown))
+    engines = [name for name in ENGINES if any(row["engine"] == name for row in shown)]
+    figure, axes = plt.subplots(figsize=(8, 1.2 + 1.1 * len(cells)), layout="constrained")
+    height = 0.85 / max(1, len(engines))
+    for place, engine in enumerate(engines):
+        own = [row for row in shown if row["engine"] == engine]
+        middles = np.array([cells.index(row["cell"]) for row in own]) + height * place
+        bars = axes.barh(middles, [row["relative"] for row in own], height, label=engine)
+        axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=7)
+    axes.set_yticks(np.arange(len(cells)) + height * (len(engines) - 1) / 2, cells)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.set_xlabel("CPU seconds per round, ours = 1")
+    axes.legend(fontsize=7)
+    with replacing(path) as beside:
+        figure.savefig(beside, dpi=150, format="png")
+    plt.close(figure)
