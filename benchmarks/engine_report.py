@@ -84,11 +84,16 @@ def write_table(rows: list[Row], path: Path) -> None:
 
 
 def write_figure(rows: list[Row], path: Path) -> None:
-    """Bars of CPU seconds per round in units of ours; only equal engines, cells that have ours."""
+    """Bars of CPU seconds per round in units of ours; only equal engines, cells that have ours.
+
+    Nothing is written while there is no such cell.
+    """
     shown = [row for row in _with_ratios(rows) if "relative" in row and row["equal"]]
+    if not shown:
+        return
     cells = list(dict.fromkeys(row["cell"] for row in shown))
     engines = [name for name in ENGINES if any(row["engine"] == name for row in shown)]
-    figure, axes = plt.subplots(figsize=(8, 1.2 + 1.1 * len(cells)), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8, 1.2 + 1.3 * len(cells)), layout="constrained")
     height = 0.85 / max(1, len(engines))
     for place, engine in enumerate(engines):
         own = [row for row in shown if row["engine"] == engine]
@@ -97,9 +102,10 @@ def write_figure(rows: list[Row], path: Path) -> None:
         axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=7)
     axes.set_yticks(np.arange(len(cells)) + height * (len(engines) - 1) / 2, cells)
     axes.invert_yaxis()
-    axes.set_xscale("log")
+    axes.margins(x=0.08)
+    axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel("CPU seconds per round, ours = 1")
-    axes.legend(fontsize=7)
+    figure.legend(fontsize=7, loc="outside right upper")
     with replacing(path) as beside:
         figure.savefig(beside, dpi=150, format="png")
     plt.close(figure)
