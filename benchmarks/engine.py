@@ -22,7 +22,7 @@ from engine_report import write_figure, write_table
 from gate import Literal, literal_step, verdict
 from peers import ENGINES
 from problem import CELLS, build_problem
-from timing import Failed, Turns
+from timing import Failed, Measured, Turns
 
 REFERENCE = "plain-loop"
 """Always measured, because the gate compares whole rounds with it."""
@@ -38,12 +38,12 @@ def measure(cell: str, engines: list[str], folder: Path) -> list[dict[str, Any]]
         turns.repeat()
         console.print(f"{cell}: comparing updates")
         literal = literal_step(build_problem(cell, build_problem(cell).batch_size))
-        plain = np.load(turns.engines[REFERENCE].updates("save"))
-        return [_row(cell, engine, turns, literal, plain) for engine in engines]
+        plain = turns.engines[REFERENCE].updates()
+        return [_row(cell, engine, turns, literal, plain, folder) for engine in engines]
 
 
 def _row(
-    cell: str, engine: str, turns: Turns, literal: Literal, plain: np.ndarray
+    cell: str, engine: str, turns: Turns, literal: Literal, plain: np.ndarray, folder: Path
 ) -> dict[str, Any]:
     """What is known of one engine."""
     row = {"cell": cell, "engine": engine, "machine": _machine()}
@@ -52,13 +52,23 @@ def _row(
         if engine in turns.failed:
             raise Failed(turns.failed[engine])
         measured = turns.engines[engine]
-        whole = np.load(measured.updates("save"))
-        found = verdict(np.load(measured.updates("step")), literal, whole, plain)
+        whole = measured.updates()
+        measured.close()  # Ray would take a second simulation for part of the first, and wait
+        found = verdict(_one_step(engine, cell, folder), literal, whole, plain)
     except Failed as reason:
         console.print(f"{cell}: no {engine}: {reason}")
         return row | {"note": str(reason)}
     known = {"version": measured.version, "first_round_s": measured.first_round_s}
     return row | known | turns.times[engine].medians() | vars(found)
+
+
+def _one_step(engine: str, cell: str, folder: Path) -> np.ndarray:
+    """Updates [M, P] after one step, in a new process: Ray does not survive a second start."""
+    measured = Measured(engine, cell, folder, "step")
+    try:
+        return measured.updates()
+    finally:
+        measured.close()
 
 
 def _machine() -> str:

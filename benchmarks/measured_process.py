@@ -1,24 +1,24 @@
 """The process in which one engine lives while it is measured; `timing` starts it and asks.
 
-    python benchmarks/measured_process.py ENGINE CELL
+    python benchmarks/measured_process.py ENGINE CELL [step]
 
-Answers one JSON object per line. The first comes unasked after the first round. Then
+With `step` the problem is cut to one batch per client. Answers one JSON object per line. The first
+comes unasked after the first round. Then
 
     round        trains once and answers CPU and wall seconds
     save PATH    stores the updates of the last round
-    step PATH    stores the updates of one step of every client, in a smaller problem
     quit         ends the engine and the process
 """
 
 import json
 import os
 import sys
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
 from cpu import spent
-from peers import Engine, Unavailable, build_engine
+from peers import Unavailable, build_engine
 from problem import Problem, build_problem
 
 
@@ -39,14 +39,10 @@ def one_thread() -> None:
 class Session:
     """One engine, and the answers it can give."""
 
-    def __init__(self, name: str, cell: str) -> None:
-        self.name, self.cell = name, cell
-        self.engine, self.result = self._first(build_problem(cell))
-
-    def _first(self, problem: Problem) -> tuple[Engine, Any]:
-        engine = build_engine(self.name, problem)
+    def __init__(self, name: str, problem: Problem) -> None:
+        self.engine = build_engine(name, problem)
         one_thread()
-        return engine, engine.train()
+        self.result = self.engine.train()
 
     def round(self) -> dict[str, float]:
         """Train once."""
@@ -59,19 +55,16 @@ class Session:
         np.save(path, self.engine.updates(self.result))
         return {}
 
-    def step(self, path: str) -> dict:
-        """Replace the problem by one of a single batch per client, and store its updates."""
-        batch_size = self.engine.problem.batch_size
-        self.engine.close()
-        self.engine, self.result = self._first(build_problem(self.cell, batch_size))
-        return self.save(path)
-
 
 def main() -> None:
     """Answer until told to quit."""
     questions, answers = private_streams()
+    name, cell, *step = sys.argv[1:]
+    problem = build_problem(cell)
+    if step:
+        problem = build_problem(cell, problem.batch_size)
     try:
-        session = Session(*sys.argv[1:])
+        session = Session(name, problem)
     except Unavailable as reason:
         print(json.dumps({"unavailable": str(reason)}), file=answers)
         return

@@ -6,17 +6,23 @@ median over the repetitions counts.
 
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 
 REPETITIONS = 5
+# A round takes seconds; an engine that says nothing for so long hangs.
+LIMIT_S, SHUTDOWN_S = 300, 20
 HERE = Path(__file__).parent
 SIDE, PRODUCTS = 1024, 5
 
@@ -47,11 +53,12 @@ class Measured:
         engine: key of `peers.ENGINES`.
         cell: see `problem.CELLS`.
         folder: where its output and its updates are put.
+        options: "step" cuts the problem to one batch per client.
     Raises:
         Failed: if it does not come to the end of its first round.
     """
 
-    def __init__(self, engine: str, cell: str, folder: Path) -> None:
+    def __init__(self, engine: str, cell: str, folder: Path, *options: str) -> None:
         self.engine, self.folder = engine, folder
         self.log = folder / f"{engine}.log"
         paths = [str(HERE), str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")]
@@ -59,12 +66,13 @@ class Measured:
         started = time.perf_counter()
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, str(HERE / "measured_process.py"), engine, cell],
+                [sys.executable, str(HERE / "measured_process.py"), engine, cell, *options],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
                 env=os.environ | environment,
+                start_new_session=True,  # so that it can be ended with everything it started
             )
         self.version = self._answer().get("version", "")
         self.first_round_s = time.perf_counter() - started
@@ -78,22 +86,29 @@ class Measured:
             pass  # it has ended; what it last said is reported below
         return self._answer()
 
-    def updates(self, command: str) -> Path:
-        """Let it "save" its last round or a "step"; returns the file."""
-        path = self.folder / f"{self.engine}-{command}.npy"
-        self.ask(command, str(path))
-        return path
+    def updates(self) -> np.ndarray:
+        """The updates [M, P] of its last round."""
+        path = self.folder / f"{self.engine}.npy"
+        self.ask("save", str(path))
+        return np.load(path)
 
     def close(self) -> None:
-        """Let it end what it started."""
-        if self.process.poll() is None:
-            self.process.stdin.write("quit\n")
-            self.process.stdin.close()
+        """Let it end what it started; a simulator that hangs in its own shutdown is killed."""
+        with suppress(BrokenPipeError, ValueError, subprocess.TimeoutExpired):
+            self.process.communicate("quit\n", timeout=SHUTDOWN_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process and its children at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self.process.stdout.close()
 
     def _answer(self) -> dict[str, Any]:
+        limit = threading.Timer(LIMIT_S, self.kill)
+        limit.start()
         line = self.process.stdout.readline()
+        limit.cancel()
         answer = json.loads(line) if line else {"unavailable": self._last_words()}
         if "unavailable" in answer:
             self.process.wait()
