@@ -51,10 +51,16 @@ def _train_client(message: Message, context: Context) -> Message:
 
 
 class Collect(FedAvg):
-    """Keeps the clients' models instead of averaging them."""
+    """Keeps the clients' models instead of averaging them.
 
-    def __init__(self) -> None:
-        super().__init__(fraction_evaluate=0.0)
+    The server application starts while nodes still register, and a fraction is taken of those that
+    have: without a smallest number the first round would leave the others out.
+    """
+
+    def __init__(self, clients: int) -> None:
+        super().__init__(
+            fraction_evaluate=0.0, min_train_nodes=clients, min_available_nodes=clients
+        )
         self.models: dict[int, ArrayRecord] = {}
 
     def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[None, None]:
@@ -104,17 +110,19 @@ class Flower(Engine):
         server_app.main()(self._serve)
         backend = {
             "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
-            "init_args": {"num_cpus": ACTORS, "num_gpus": 0},
+            # A Ray of its own, even if another one is running on this machine.
+            "init_args": {"address": "local", "num_cpus": ACTORS, "num_gpus": 0},
         }
         try:
             run_simulation(server_app, client_app, self.problem.clients, backend_config=backend)
         except BaseException as error:  # the main thread waits and must hear of anything
             self.results.put(error)
+        self.results.put(RuntimeError("Flower's simulation ended before its round did"))
 
     def _serve(self, grid: Grid, context: Context) -> None:
         """One round of the strategy per request, until there is none."""
         settings = {"cell": self.problem.cell, "samples": self.problem.samples or 0}
-        strategy = Collect()
+        strategy = Collect(self.problem.clients)
         while (arrays := self.rounds.get()) is not None:
             strategy.start(grid, arrays, num_rounds=1, train_config=ConfigRecord(dict(settings)))
             self.results.put(strategy.models)
