@@ -7,9 +7,6 @@ that is measured again replaces its old rows, others stay. See benchmarks/README
 """
 
 import argparse
-import os
-import platform
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,10 +16,11 @@ from rich.console import Console
 
 from clustered_fl.files import read_json, write_json
 from engine_report import write_figure, write_table
-from gate import Literal, literal_step, verdict
+from gate import Literal, Outcome, literal_step, verdict
+from measured import Failed, Measured
 from peers import ENGINES
-from problem import CELLS, build_problem
-from timing import Failed, Measured, Turns
+from problem import CELLS, single_step
+from timing import Turns, machine
 
 REFERENCE = "plain-loop"
 """Always measured, because the gate compares whole rounds with it."""
@@ -34,47 +32,44 @@ def measure(cell: str, engines: list[str], folder: Path) -> list[dict[str, Any]]
     with Turns() as turns:
         for engine in engines:
             console.print(f"{cell}: starting {engine}")
-            turns.start(engine, cell, folder)
+            turns.start(engine, engine, cell, folder)
         turns.repeat()
         console.print(f"{cell}: comparing updates")
-        literal = literal_step(build_problem(cell, build_problem(cell).batch_size))
-        plain = turns.engines[REFERENCE].updates()
+        literal = literal_step(single_step(cell))
+        try:
+            plain = turns.ended(REFERENCE).outcome()
+        except Failed as reason:
+            plain, turns.failed = None, dict.fromkeys(engines, f"{REFERENCE} failed: {reason}")
         return [_row(cell, engine, turns, literal, plain, folder) for engine in engines]
 
 
 def _row(
-    cell: str, engine: str, turns: Turns, literal: Literal, plain: np.ndarray, folder: Path
+    cell: str, engine: str, turns: Turns, literal: Literal, plain: Outcome, folder: Path
 ) -> dict[str, Any]:
     """What is known of one engine."""
-    row = {"cell": cell, "engine": engine, "machine": _machine()}
-    row["matmul_gflops"] = turns.matmul_gflops
+    row = {"cell": cell, "engine": engine, "machine": machine()}
+    row["matmul_gflops"] = turns.found.matmul_gflops
     try:
-        if engine in turns.failed:
-            raise Failed(turns.failed[engine])
-        measured = turns.engines[engine]
-        whole = measured.updates()
+        measured = turns.ended(engine)
+        whole = plain if engine == REFERENCE else measured.outcome()
         measured.close()  # Ray would take a second simulation for part of the first, and wait
         found = verdict(_one_step(engine, cell, folder), literal, whole, plain)
     except Failed as reason:
         console.print(f"{cell}: no {engine}: {reason}")
         return row | {"note": str(reason)}
-    known = {"version": measured.version, "first_round_s": measured.first_round_s}
-    return row | known | turns.times[engine].medians() | vars(found)
+    known = {"version": measured.first["version"], "first_round_s": measured.first_round_s}
+    if not np.isnan(whole.accuracy):
+        known["accuracy"] = whole.accuracy
+    return row | known | turns.found.medians(engine) | vars(found)
 
 
 def _one_step(engine: str, cell: str, folder: Path) -> np.ndarray:
     """Updates [M, P] after one step, in a new process: Ray does not survive a second start."""
-    measured = Measured(engine, cell, folder, "step")
+    measured = Measured(engine, cell, folder, step=True)
     try:
-        return measured.updates()
+        return measured.outcome().updates
     finally:
         measured.close()
-
-
-def _machine() -> str:
-    """Processor and number of cores."""
-    models = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores"
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,7 +1,6 @@
 """The benchmark's rows as a Markdown table and as a figure."""
 
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -12,30 +11,21 @@ from matplotlib import pyplot as plt
 from clustered_fl.files import replacing
 from peers import ENGINES
 from problem import CELLS
+from tables import Columns, Row, markdown, write_lines
 
 OURS = "ours"
-Row = dict[str, Any]
-COLUMNS = {
-    "cell": "cell",
-    "engine": "engine",
-    "version": "version",
-    "cpu_s": "CPU s / round",
-    "relative": "CPU / ours",
-    "wall_s": "wall s / round",
-    "first_round_s": "first round s",
-    "equal": "equal",
-    "error": "error",
-    "load": "load",
-    "matmul_gflops": "matmul GFLOP/s",
-}
-FORMATS = {
-    "cpu_s": "{:.3f}",
-    "relative": "{:.2f}",
-    "wall_s": "{:.3f}",
-    "first_round_s": "{:.1f}",
-    "error": "{:.0e}",
-    "load": "{:.1f}",
-    "matmul_gflops": "{:.0f}",
+COLUMNS: Columns = {
+    "cell": ("cell", "{}"),
+    "engine": ("engine", "{}"),
+    "version": ("version", "{}"),
+    "cpu_s": ("CPU s / round", "{:.3f}"),
+    "relative": ("CPU / ours", "{:.2f}"),
+    "wall_s": ("wall s / round", "{:.3f}"),
+    "first_round_s": ("first round s", "{:.1f}"),
+    "equal": ("equal", "{}"),
+    "error": ("error", "{:.0e}"),
+    "load": ("load", "{:.1f}"),
+    "matmul_gflops": ("matmul GFLOP/s", "{:.0f}"),
 }
 
 
@@ -52,35 +42,18 @@ def _with_ratios(rows: list[Row]) -> list[Row]:
     return sorted(found, key=lambda r: (CELLS.index(r["cell"]), names.index(r["engine"])))
 
 
-def _text(row: Row, column: str) -> str:
-    """One cell of the table; a reason stands where a version would."""
-    if column == "version" and "note" in row:
-        return row["note"].replace("|", "\\|")
-    if column not in row:
-        return "-"
-    if column == "equal":
-        return "yes" if row["equal"] else "**no**"
-    return FORMATS.get(column, "{}").format(row[column])
-
-
 def write_table(rows: list[Row], path: Path) -> None:
-    """Write all rows as a Markdown table."""
+    """Write all rows as a Markdown table; a reason stands where a version would."""
     machines = sorted({row["machine"] for row in rows})
+    shown = [{**row, "version": row.get("note", row.get("version"))} for row in _with_ratios(rows)]
     lines = [
         "# Engines side by side",
         "",
         f"One round of local training on one thread per operation. Machine: {'; '.join(machines)}.",
         "What each column means, and what it does not, stands in README.md beside this file.",
         "",
-        "| " + " | ".join(COLUMNS.values()) + " |",
-        "|" + " --- |" * len(COLUMNS),
     ]
-    lines += [
-        "| " + " | ".join(_text(row, column) for column in COLUMNS) + " |"
-        for row in _with_ratios(rows)
-    ]
-    with replacing(path) as beside:
-        beside.write_text("\n".join(lines) + "\n")
+    write_lines(lines + markdown(shown, COLUMNS), path)
 
 
 def write_figure(rows: list[Row], path: Path) -> None:

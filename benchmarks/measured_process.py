@@ -1,25 +1,28 @@
 """The process in which one engine lives while it is measured; `timing` starts it and asks.
 
-    python benchmarks/measured_process.py ENGINE CELL [step]
+    python benchmarks/measured_process.py ENGINE CELL '{"step": true}'
 
-With `step` the problem is cut to one batch per client. Answers one JSON object per line. The first
-comes unasked after the first round. Then
+Answers one JSON object per line. The first comes unasked after the first round. Then
 
-    round        trains once and answers CPU and wall seconds
-    save PATH    stores the updates of the last round
-    quit         ends the engine and the process
+    round             trains once; CPU and wall seconds
+    save PATH         trains once more and stores the updates; mean test accuracy
+    begin             a run of FedAvg from a random model (our engine only)
+    carry N [PATH]    N rounds of that run, with a checkpoint after each if there is a path
+    memory            resident memory now and at its highest, in MB
+    quit              ends the engine and the process
 """
 
 import json
 import os
 import sys
-from typing import TextIO
+from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 
 from cpu import spent
 from peers import Unavailable, build_engine
-from problem import Problem, build_problem
+from problem import Problem, build_problem, single_step
 
 
 def private_streams() -> tuple[TextIO, TextIO]:
@@ -36,39 +39,75 @@ def one_thread() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-class Session:
-    """One engine, and the answers it can give."""
+def resident(field: str) -> float:
+    """A line of /proc/self/status in MB; getrusage's maximum would begin with the parent's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
 
-    def __init__(self, name: str, problem: Problem) -> None:
-        self.engine = build_engine(name, problem)
-        one_thread()
-        self.result = self.engine.train()
+
+class Session:
+    """One engine, and the answers it can give.
+
+    Args:
+        name: key of `peers.ENGINES`.
+        problem: what it shall do.
+        default_threads: leave the number of threads to the libraries.
+        options: of the engine's adapter.
+    """
+
+    def __init__(
+        self, name: str, problem: Problem, default_threads: bool = False, **options: Any
+    ) -> None:
+        self.engine = build_engine(name, problem, **options)
+        if not default_threads:
+            one_thread()
+        self.first = {"version": self.engine.version, "loaded_mb": resident("VmRSS")}
+        self.engine.train()
 
     def round(self) -> dict[str, float]:
-        """Train once."""
-        self.result = None  # as a user would drop it; two of them need not fit into memory
-        self.result, cpu, wall = spent(self.engine.train)
+        """Train once and drop the updates: engines that wait for their turn hold none."""
+        _, cpu, wall = spent(self.engine.train)
         return {"cpu_s": cpu, "wall_s": wall}
 
-    def save(self, path: str) -> dict:
-        """Store the last round's updates."""
-        np.save(path, self.engine.updates(self.result))
+    def save(self, path: str) -> dict[str, float]:
+        """Train once more and store the updates."""
+        np.save(path, self.engine.updates(self.engine.train()))
+        accuracies = self.engine.accuracies
+        return {"accuracy": float(np.mean(accuracies)) if len(accuracies) else float("nan")}
+
+    def begin(self) -> dict:
+        """Begin a run of FedAvg."""
+        from averaging import Averaging  # the other engines have no use for these imports
+
+        self.run = Averaging(self.engine.engine)
         return {}
+
+    def carry(self, rounds: str, saved: str = "") -> dict[str, float]:
+        """Carry that run on."""
+        path = Path(saved) if saved else None
+        _, cpu, wall = spent(lambda: self.run.carry(int(rounds), path))
+        return {"cpu_s": cpu, "wall_s": wall}
+
+    def memory(self) -> dict[str, float]:
+        """Resident memory."""
+        return {"resident_mb": resident("VmRSS"), "peak_mb": resident("VmHWM")}
+
+
+def _problem(cell: str, step: bool = False, **changes: Any) -> Problem:
+    return single_step(cell) if step else build_problem(cell, **changes)
 
 
 def main() -> None:
     """Answer until told to quit."""
     questions, answers = private_streams()
-    name, cell, *step = sys.argv[1:]
-    problem = build_problem(cell)
-    if step:
-        problem = build_problem(cell, problem.batch_size)
+    name, cell, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+    given = {key: options.pop(key) for key in ("step", "samples", "lr") if key in options}
     try:
-        session = Session(name, problem)
+        session = Session(name, _problem(cell, **given), **options)
     except Unavailable as reason:
         print(json.dumps({"unavailable": str(reason)}), file=answers)
         return
-    print(json.dumps({"version": session.engine.version}), file=answers)
+    print(json.dumps(session.first), file=answers)
     for line in questions:
         command, *arguments = line.split()
         if command == "quit":

@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from torch.utils.data import DataLoader, TensorDataset
 
-from problem import Architecture, Problem
+from problem import TESTS, Architecture, Problem
 
 
 def network(architecture: Architecture) -> nn.Sequential:
@@ -49,6 +49,12 @@ def loader(problem: Problem, client: int) -> DataLoader:
     return DataLoader(TensorDataset(*ordered(problem, client)), problem.batch_size)
 
 
+def test_loader(problem: Problem) -> DataLoader:
+    """The test images in one batch, and no batch where there are none."""
+    tests = torch.from_numpy(problem.test_inputs), torch.from_numpy(problem.test_labels)
+    return DataLoader(TensorDataset(*tests), TESTS)
+
+
 def train(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], lr: float) -> None:
     """One pass of plain SGD."""
     optimizer = torch.optim.SGD(model.parameters(), lr)
@@ -56,6 +62,16 @@ def train(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], lr: float)
         optimizer.zero_grad()
         functional.cross_entropy(model(images), labels).backward()
         optimizer.step()
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> float:
+    """Fraction of correct answers; NaN without images."""
+    correct, count = 0, 0
+    for images, labels in batches:
+        correct += int((model(images).argmax(1) == labels).sum())
+        count += len(labels)
+    return correct / count if count else float("nan")
 
 
 def stacked(rows: Iterable[Tensor]) -> np.ndarray:

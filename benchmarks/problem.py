@@ -18,6 +18,8 @@ SEED, ROUND = 0, 0
 MEAN, DEVIATION = np.float32(0.5), np.float32(0.25)
 LR, STEP_LR = 0.1, 1.0
 """Of a round, and of the gate's single step, whose update would otherwise be mostly rounding."""
+TESTS = 200
+"""Images on which a cell that ends in "-eval" tests every client's updated model, all at once."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,17 @@ ARCHITECTURES = {
     "leaf": Architecture((1, 28, 28), (32, 64), 2, (2048,), 62),
 }
 
-# leaf-M100 is left out: the updates alone are 2.6 GB in each of seven processes.
-CELLS = tuple(
-    f"{model}-M{clients}-B{batch}"
-    for model in ARCHITECTURES
-    for clients in (20, 100)
-    for batch in (10, 100)
-    if (model, clients) != ("leaf", 100)
+# leaf-M100 is left out: the updates of one round alone are 2.6 GB, and Flower holds them thrice.
+CELLS = (
+    *(
+        f"{model}-M{clients}-B{batch}"
+        for model in ARCHITECTURES
+        for clients in (20, 100)
+        for batch in (10, 100)
+        if (model, clients) != ("leaf", 100)
+    ),
+    "mlp-M20-B10-eval",
+    "lenet28-M20-B10-eval",
 )
 
 
@@ -84,24 +90,28 @@ class Problem:
     """One round of local training of M clients with n samples each.
 
     Attributes:
-        cell, samples: the two words that name it, see `build_problem`.
+        cell, samples, lr: what names it, see `build_problem`.
         model: key of `ARCHITECTURES`.
         pixels: uint8 [M, n, channels, height, width].
         labels: int64 [M, n].
         permutations: [M, epochs, n], the order in which each client sees its samples.
-        batch_size, lr: of plain SGD, without momentum.
+        batch_size: of plain SGD, without momentum.
         start: float32 [P], the start parameters of every client in PyTorch's order.
+        test_pixels: uint8 [tests, channels, height, width], the same for all clients, or none.
+        test_labels: int64 [tests].
     """
 
     cell: str
     samples: int | None
+    lr: float
     model: str
     pixels: np.ndarray
     labels: np.ndarray
     permutations: np.ndarray
     batch_size: int
-    lr: float
     start: np.ndarray
+    test_pixels: np.ndarray
+    test_labels: np.ndarray
 
     @property
     def architecture(self) -> Architecture:
@@ -115,38 +125,56 @@ class Problem:
 
     @cached_property
     def inputs(self) -> np.ndarray:
-        """Normalised images, float32, with the operations of torchvision's ToTensor, Normalize."""
-        return (self.pixels.astype(np.float32) / np.float32(255) - MEAN) / DEVIATION
+        """Normalised images, float32 [M, n, channels, height, width]."""
+        return _normalised(self.pixels)
+
+    @cached_property
+    def test_inputs(self) -> np.ndarray:
+        """Normalised test images, float32 [tests, channels, height, width]."""
+        return _normalised(self.test_pixels)
 
     def order(self, client: int) -> np.ndarray:
         """The client's samples one after another, all epochs; its batches are equal slices."""
         return self.permutations[client].reshape(-1)
 
 
-def build_problem(cell: str, samples: int | None = None) -> Problem:
+def build_problem(cell: str, samples: int | None = None, lr: float = LR) -> Problem:
     """The problem of a cell such as "mlp-M20-B10" (model, clients, batch size).
 
     Args:
-        cell: see `CELLS`.
-        samples: per client instead of the cell's own number; the gate asks for a single batch, and
-            is given a learning rate of 1.
+        cell: see `CELLS`; other numbers of clients are fine too.
+        samples: per client instead of the cell's own number.
+        lr: learning rate.
     """
-    model, clients, batch_size = cell.split("-")
+    model, clients, batch_size, *evaluation = cell.split("-")
     M, batch = int(clients[1:]), int(batch_size[1:])
     n = samples or ((50 if batch == 10 else 100) if model == "leaf" else 200)
     architecture = ARCHITECTURES[model]
     rng = np.random.default_rng(SEED)
+    tests = TESTS if evaluation else 0
     return Problem(
         cell,
         samples,
+        lr,
         model,
         rng.integers(256, size=(M, n, *architecture.image), dtype=np.uint8),
         rng.integers(architecture.classes, size=(M, n)),
         _permutations(M, n),
         batch,
-        STEP_LR if samples else LR,
         _start(architecture),
+        rng.integers(256, size=(tests, *architecture.image), dtype=np.uint8),
+        rng.integers(architecture.classes, size=tests),
     )
+
+
+def single_step(cell: str) -> Problem:
+    """The problem of a cell cut to one batch per client, for the gate."""
+    return build_problem(cell, int(cell.split("-")[2][1:]), STEP_LR)
+
+
+def _normalised(pixels: np.ndarray) -> np.ndarray:
+    """The operations of torchvision's ToTensor and Normalize, in their order."""
+    return (pixels.astype(np.float32) / np.float32(255) - MEAN) / DEVIATION
 
 
 def _permutations(clients: int, samples: int) -> np.ndarray:

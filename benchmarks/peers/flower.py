@@ -32,7 +32,7 @@ from problem import Problem, build_problem
 ACTORS = 2
 client_app = ClientApp()
 _problem = cache(build_problem)
-_loader = cache(lambda cell, samples, client: loader(_problem(cell, samples), client))
+_loader = cache(lambda name, client: loader(_problem(*name), client))
 
 
 @client_app.train()
@@ -40,11 +40,11 @@ def _train_client(message: Message, context: Context) -> Message:
     """Train one client in an actor."""
     torch.set_num_threads(1)
     settings = message.content["config"]
-    cell, samples = settings["cell"], settings["samples"] or None
-    problem, client = _problem(cell, samples), context.node_config["partition-id"]
+    name = settings["cell"], settings["samples"] or None, settings["lr"]
+    problem, client = _problem(*name), context.node_config["partition-id"]
     model = network(problem.architecture)
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
-    train(model, _loader(cell, samples, client), problem.lr)
+    train(model, _loader(name, client), problem.lr)
     metrics = MetricRecord({"num-examples": problem.labels.shape[1], "client": client})
     content = RecordDict({"arrays": ArrayRecord(model.state_dict()), "metrics": metrics})
     return Message(content=content, reply_to=message)
@@ -121,8 +121,10 @@ class Flower(Engine):
 
     def _serve(self, grid: Grid, context: Context) -> None:
         """One round of the strategy per request, until there is none."""
-        settings = {"cell": self.problem.cell, "samples": self.problem.samples or 0}
-        strategy = Collect(self.problem.clients)
+        problem = self.problem
+        settings = {"cell": problem.cell, "samples": problem.samples or 0, "lr": problem.lr}
+        strategy = Collect(problem.clients)
         while (arrays := self.rounds.get()) is not None:
             strategy.start(grid, arrays, num_rounds=1, train_config=ConfigRecord(dict(settings)))
             self.results.put(strategy.models)
+            strategy.models = {}

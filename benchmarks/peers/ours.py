@@ -1,4 +1,4 @@
-"""The engine of clustered_fl, unchanged, with one worker thread."""
+"""The engine of clustered_fl, unchanged."""
 
 import tomllib
 from pathlib import Path
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from clustered_fl.data.federation import Federation
+from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.training import Engine as TrainingEngine
 from clustered_fl.engine.training import LocalSettings
@@ -33,28 +34,36 @@ def _version() -> str:
 
 
 def _task(problem: Problem) -> FloatTask:
-    """All clients' samples in one pool."""
+    """All clients' samples in one pool, and the test images behind them."""
     images = torch.from_numpy(problem.inputs.reshape(-1, *problem.architecture.image))
-    return FloatTask(images, torch.from_numpy(problem.labels.reshape(-1)), 0.0, 1.0)
+    labels = torch.from_numpy(problem.labels.reshape(-1))
+    if len(problem.test_labels):
+        images = torch.cat([images, torch.from_numpy(problem.test_inputs)])
+        labels = torch.cat([labels, torch.from_numpy(problem.test_labels)])
+    return FloatTask(images, labels, 0.0, 1.0)
 
 
 def _federation(problem: Problem) -> Federation:
-    """Client c holds the c-th n rows of the pool; nobody is tested."""
+    """Client c holds the c-th n rows of the pool; all share the test images behind them."""
     rows = np.arange(problem.labels.size).reshape(problem.labels.shape)
-    nobody = np.zeros(problem.clients, dtype=np.int64)
+    tests = rows.size + np.arange(len(problem.test_labels))
+    first = np.zeros(problem.clients, dtype=np.int64)
     maps = np.tile(np.arange(problem.architecture.classes), (problem.clients, 1))
-    return Federation(tuple(rows), (rows[0],), nobody, maps, nobody)
+    return Federation(tuple(rows), (tests,), first, maps, first)
 
 
 class Ours(Engine):
     """The engine draws its own permutations, as it does for its users.
 
     `problem` drew the given ones by the same law; the gate would notice if they differed.
+
+    Args:
+        workers: threads, each training one client at a time.
     """
 
     name, version = "ours", _version()
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, workers: int = 1) -> None:
         super().__init__(problem)
         name, architecture = NAMES[problem.model], problem.architecture
         if name not in IMAGE_MODELS:
@@ -66,9 +75,14 @@ class Ours(Engine):
             LocalSettings(epochs=1, batch_size=problem.batch_size, lr=problem.lr),
             SEED,
             torch.device("cpu"),
+            workers,
         )
         self.start = torch.from_numpy(problem.start).expand(problem.clients, -1)
 
     def train(self) -> np.ndarray:
         """Train every client from the start parameters."""
-        return self.engine.train(self.start, range(self.problem.clients), ROUND)[0].numpy()
+        clients = range(self.problem.clients)
+        updates = self.engine.train(self.start, clients, ROUND)[0]
+        if len(self.problem.test_labels):
+            self.accuracies = evaluate(self.engine, self.start + updates, clients, clients)
+        return updates.numpy()

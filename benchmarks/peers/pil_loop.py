@@ -14,13 +14,13 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision import __version__, transforms
 
-from networks import stacked, started, update
+from networks import accuracy, stacked, started, update
 from peers import Engine
-from problem import DEVIATION, MEAN, Problem
+from problem import DEVIATION, MEAN, TESTS, Problem
 
 
 class Pictures(Dataset):
-    """One client's images as torchvision serves MNIST and CIFAR."""
+    """Images as torchvision serves MNIST and CIFAR, [n, channels, height, width] when given."""
 
     def __init__(self, pixels: np.ndarray, labels: np.ndarray) -> None:
         # One channel is kept as [n, H, W], colours as [n, H, W, 3]: what PIL reads.
@@ -52,9 +52,11 @@ class PilLoop(Engine):
                 zip(problem.pixels, problem.labels, strict=True)
             )
         ]
+        self.tests = DataLoader(Pictures(problem.test_pixels, problem.test_labels), TESTS)
 
     def train(self) -> np.ndarray:
         """Train every client from the start parameters."""
+        self.accuracies = []
         return stacked(self._client(batches) for batches in self.loaders)
 
     def _client(self, batches: DataLoader) -> Tensor:
@@ -66,4 +68,5 @@ class PilLoop(Engine):
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
+        self.accuracies.append(accuracy(model, self.tests))
         return update(model, self.problem)

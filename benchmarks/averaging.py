@@ -1,0 +1,31 @@
+"""FedAvg over our engine, from round to round as `clustered_fl.runs` carries a run."""
+
+from pathlib import Path
+
+from clustered_fl.engine import checkpoint
+from clustered_fl.engine.training import Engine
+from clustered_fl.methods import fedavg
+
+
+class Averaging:
+    """A run without evaluation; what it measures in each round is kept, as a run keeps it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.settings = engine, fedavg.Settings()
+        self.state = fedavg.init(engine, self.settings)
+        self.rows: list = []
+        self.completed = 0
+
+    def carry(self, rounds: int, saved: Path | None = None) -> None:
+        """Compute some rounds, with a checkpoint after each if there is a place for it."""
+        for _ in range(rounds):
+            self.state, rows = fedavg.round_(self.state, self.engine, self.settings, self.completed)
+            self.rows += rows
+            self.completed += 1
+            if saved is not None:
+                self._save(saved)
+
+    def _save(self, path: Path) -> None:
+        tensors, state = self.state.pack()
+        content = {"state": state, "rows": self.rows, "completed": self.completed}
+        checkpoint.save(path, "benchmark", tensors, content)
