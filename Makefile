@@ -5,11 +5,13 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
 INSTALLED := .venv/installed
+BENCH := benchmarks/.venv
+BENCH_PYTHON ?= python3.11
 
 # The rules of the workflow call plain `python`: it must be the one of the environment.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test lint format requirements help
+.PHONY: demo test lint format requirements bench help
 
 help:
 	@echo "make demo          run the whole workflow offline on built-in data, up to results/demo/report/index.html"
@@ -17,6 +19,7 @@ help:
 	@echo "make lint          check style of Python, notebooks and workflow"
 	@echo "make format        rewrite Python, notebooks and workflow in the project's format"
 	@echo "make requirements  compile requirements.txt anew from pyproject.toml (needs uv)"
+	@echo "make bench         compare and measure the training engine: hours on a quiet machine, 8 GB of packages"
 
 demo: $(INSTALLED)
 	$(BIN)/snakemake --cores all --config scale=demo
@@ -39,6 +42,18 @@ format: $(INSTALLED)
 requirements:
 	uv pip compile pyproject.toml --extra test --generate-hashes --universal --no-emit-index-url \
 		--python-version 3.11 --custom-compile-command "make requirements" --quiet -o requirements.txt
+
+# The first script that fails ends it; what was measured before is written and stays.
+bench: $(BENCH)/installed
+	for script in engine scaling roofline convolution; do \
+		PYTHONPATH=src $(BENCH)/bin/python -W ignore benchmarks/$$script.py || exit; done
+
+# The pinned simulators exist for Python 3.11 on Linux only.
+$(BENCH)/installed: benchmarks/requirements.txt
+	@command -v "$(BENCH_PYTHON)" >/dev/null || { echo "Python 3.11 was not found; name one: make bench BENCH_PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(BENCH_PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --require-hashes -r benchmarks/requirements.txt
+	@touch $@
 
 # The stamp is written last, so an interrupted installation is taken up again by the next `make`.
 $(INSTALLED): requirements.txt

@@ -1,0 +1,75 @@
+"""The matrix products and convolutions of one training step, each by itself with PyTorch.
+
+A layer has three: forward, the gradient of its weight, and the gradient of its input, which the
+first layer does without. All take the same number of multiply-adds.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch.nn import functional
+from torch.nn.grad import conv2d_input, conv2d_weight
+
+from problem import Architecture
+
+KERNEL = 5
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product of a step.
+
+    Attributes:
+        layer, kind: such as "dense 784-200" and "forward".
+        flop: two per multiply-add; those with the zeros around an image count, other work does not.
+        compute: does it once.
+    """
+
+    layer: str
+    kind: str
+    flop: int
+    compute: Callable[[], object]
+
+    def __str__(self) -> str:
+        return f"{self.layer}: {self.kind}"
+
+
+def products(architecture: Architecture, batch: int) -> list[Product]:
+    """All products of one step."""
+    found, side = [], architecture.image[1]
+    for inputs, outputs in architecture.channels:
+        found.append(list(_convolution(batch, inputs, outputs, side, architecture.padding)))
+        side = (side + 2 * architecture.padding - KERNEL + 1) // 2
+    found += [list(_dense(batch, a, b)) for a, b in architecture.widths]
+    # The last of each layer's three is the gradient of its input.
+    return [*found[0][:-1], *(each for layer in found[1:] for each in layer)]
+
+
+def _dense(batch: int, inputs: int, outputs: int) -> Iterator[Product]:
+    x, weight = torch.randn(batch, inputs), torch.randn(outputs, inputs)
+    bias, gradient = torch.randn(outputs), torch.randn(batch, outputs)
+    product = partial(Product, f"dense {inputs}-{outputs}")
+    flop = 2 * batch * inputs * outputs
+    yield product("forward", flop, lambda: torch.addmm(bias, x, weight.t()))
+    yield product("weight gradient", flop, lambda: torch.mm(gradient.t(), x))
+    yield product("input gradient", flop, lambda: torch.mm(gradient, weight))
+
+
+def _convolution(
+    batch: int, inputs: int, outputs: int, side: int, padding: int
+) -> Iterator[Product]:
+    x, weight = torch.randn(batch, inputs, side, side), torch.randn(outputs, inputs, KERNEL, KERNEL)
+    bias = torch.randn(outputs)
+    answer = functional.conv2d(x, weight, bias, padding=padding)
+    gradient = torch.randn_like(answer)
+    product = partial(Product, f"convolution {inputs}-{outputs} on {side} x {side}")
+    flop = 2 * answer.numel() * inputs * KERNEL**2
+    yield product("forward", flop, lambda: functional.conv2d(x, weight, bias, padding=padding))
+    yield product(
+        "weight gradient", flop, lambda: conv2d_weight(x, weight.shape, gradient, padding=padding)
+    )
+    yield product(
+        "input gradient", flop, lambda: conv2d_input(x.shape, weight, gradient, padding=padding)
+    )
