@@ -8,14 +8,17 @@ that is measured again replaces its old rows, others stay. See benchmarks/README
 
 import argparse
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
+from clustered_fl.engine.training import PATHS
 from clustered_fl.files import read_json, write_json
-from engine_report import write_figure, write_table
+from engine_report import OURS, write_figure, write_table
 from gate import Literal, Outcome, literal_step, verdict
 from measured import Failed, Measured
 from peers import ENGINES
@@ -27,12 +30,12 @@ REFERENCE = "plain-loop"
 console = Console()
 
 
-def measure(cell: str, engines: list[str], folder: Path) -> list[dict[str, Any]]:
+def measure(cell: str, engines: list[str], folder: Path, path: str) -> list[dict[str, Any]]:
     """Rows of one cell, one per engine, failed ones included."""
     with Turns() as turns:
         for engine in engines:
             console.print(f"{cell}: starting {engine}")
-            turns.start(engine, engine, cell, folder)
+            turns.start(engine, engine, cell, folder, **_options(engine, path))
         turns.repeat()
         console.print(f"{cell}: comparing updates")
         literal = literal_step(single_step(cell))
@@ -40,11 +43,17 @@ def measure(cell: str, engines: list[str], folder: Path) -> list[dict[str, Any]]
             plain = turns.ended(REFERENCE).outcome()
         except Failed as reason:
             plain, turns.failed = None, dict.fromkeys(engines, f"{REFERENCE} failed: {reason}")
-        return [_row(cell, engine, turns, literal, plain, folder) for engine in engines]
+        steps = {e: partial(_one_step, e, cell, folder, _options(e, path)) for e in engines}
+        return [_row(cell, engine, turns, literal, plain, steps[engine]) for engine in engines]
+
+
+def _options(engine: str, path: str) -> dict[str, str]:
+    """What the engine's adapter is told."""
+    return {"path": path} if engine == OURS and path else {}
 
 
 def _row(
-    cell: str, engine: str, turns: Turns, literal: Literal, plain: Outcome, folder: Path
+    cell: str, engine: str, turns: Turns, literal: Literal, plain: Outcome, step: Callable
 ) -> dict[str, Any]:
     """What is known of one engine."""
     row = {"cell": cell, "engine": engine, "machine": machine()}
@@ -53,7 +62,7 @@ def _row(
         measured = turns.ended(engine)
         whole = plain if engine == REFERENCE else measured.outcome()
         measured.close()  # Ray would take a second simulation for part of the first, and wait
-        found = verdict(_one_step(engine, cell, folder), literal, whole, plain)
+        found = verdict(step(), literal, whole, plain)
     except Failed as reason:
         console.print(f"{cell}: no {engine}: {reason}")
         return row | {"note": str(reason)}
@@ -63,9 +72,9 @@ def _row(
     return row | known | turns.found.medians(engine) | vars(found)
 
 
-def _one_step(engine: str, cell: str, folder: Path) -> np.ndarray:
+def _one_step(engine: str, cell: str, folder: Path, options: dict[str, str]) -> np.ndarray:
     """Updates [M, P] after one step, in a new process: Ray does not survive a second start."""
-    measured = Measured(engine, cell, folder, step=True)
+    measured = Measured(engine, cell, folder, step=True, **options)
     try:
         return measured.outcome().updates
     finally:
@@ -76,6 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=CELLS, metavar="CELL")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument("--path", choices=PATHS, default="", help="how our engine trains")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("engine.json"))
     return parser.parse_args()
 
@@ -87,7 +97,7 @@ def main() -> None:
     rows = read_json(arguments.out) if arguments.out.exists() else []
     for cell in arguments.cells:
         with tempfile.TemporaryDirectory() as folder:
-            new = measure(cell, engines, Path(folder))
+            new = measure(cell, engines, Path(folder), arguments.path)
         replaced = {(row["cell"], row["engine"]) for row in new}
         rows = [row for row in rows if (row["cell"], row["engine"]) not in replaced] + new
         write_json(arguments.out, rows)

@@ -52,9 +52,11 @@ def _dense(batch: int, inputs: int, outputs: int) -> Iterator[Product]:
     bias, gradient = torch.randn(outputs), torch.randn(batch, outputs)
     product = partial(Product, f"dense {inputs}-{outputs}")
     flop = 2 * batch * inputs * outputs
-    yield product("forward", flop, lambda: torch.addmm(bias, x, weight.t()))
-    yield product("weight gradient", flop, lambda: torch.mm(gradient.t(), x))
-    yield product("input gradient", flop, lambda: torch.mm(gradient, weight))
+    y, d_weight, d_x = map(torch.empty_like, (gradient, weight, x))
+    # Into memory that is there: making room for a large gradient takes longer than the product.
+    yield product("forward", flop, lambda: torch.addmm(bias, x, weight.t(), out=y))
+    yield product("weight gradient", flop, lambda: torch.mm(gradient.t(), x, out=d_weight))
+    yield product("input gradient", flop, lambda: torch.mm(gradient, weight, out=d_x))
 
 
 def _convolution(

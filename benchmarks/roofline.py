@@ -22,6 +22,8 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from clustered_fl.engine.training import PATHS
+from clustered_fl.errors import InputError
 from clustered_fl.files import read_json, write_json
 from cpu import spent
 from layer_products import Product, products
@@ -39,6 +41,7 @@ LEAST_S = 0.02
 COLUMNS: Columns = {
     "model": ("model", "{}"),
     "batch": ("batch", "{}"),
+    "path": ("path", "{}"),
     "mflop": ("MFLOP / step", "{:.2f}"),
     "step_us": ("step us", "{:.0f}"),
     "gflops": ("GFLOP/s", "{:.1f}"),
@@ -53,22 +56,22 @@ COLUMNS: Columns = {
 console = Console()
 
 
-def measure(model: str, batch: int) -> Row:
+def measure(model: str, batch: int, path: str) -> Row:
     """One row: our step, its products alone, and a large product, in turns."""
     console.print(f"{model}, batches of {batch}")
     row = {"model": model, "batch": batch, "machine": machine()}
     layers = products(ARCHITECTURES[model], batch)
-    cell = f"{model}-M{CLIENTS[model]}-B{batch}"
+    problem = build_problem(f"{model}-M{CLIENTS[model]}-B{batch}", STEPS * batch, lr=0.01)
     try:
-        engine = build_engine("ours", build_problem(cell, samples=STEPS * batch, lr=0.01))
-    except Unavailable as reason:
+        engine = build_engine("ours", problem, path=path)
+    except (Unavailable, InputError) as reason:
         return row | {"mflop": sum(each.flop for each in layers) / 1e6, "note": str(reason)}
     torch.set_num_threads(1)
     alone = {str(each): partial(_microseconds, each.compute, _repeats(each)) for each in layers}
     found = interleaved({"step": partial(_step, engine, CLIENTS[model] * STEPS)} | alone)
     step = found.medians("step")
     times = {str(each): found.medians(str(each))["us"] for each in layers}
-    row |= {"load": step["load"], "matmul_gflops": found.matmul_gflops}
+    row |= {"path": engine.engine.path, "load": step["load"], "matmul_gflops": found.matmul_gflops}
     return row | _rates(layers, times, step["us"], found.matmul_gflops)
 
 
@@ -116,6 +119,7 @@ def _arguments() -> argparse.Namespace:
     names = list(ARCHITECTURES)
     parser.add_argument("--models", nargs="+", choices=names, default=names)
     parser.add_argument("--batches", nargs="+", type=int, choices=BATCHES, default=BATCHES)
+    parser.add_argument("--path", choices=PATHS, default="", help="how our engine trains")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("roofline.json"))
     return parser.parse_args()
 
@@ -140,7 +144,7 @@ def main() -> None:
     for model in arguments.models:
         for batch in arguments.batches:
             old = [row for row in rows if (row["model"], row["batch"]) != (model, batch)]
-            rows = [*old, measure(model, batch)]
+            rows = [*old, measure(model, batch, arguments.path)]
             rows.sort(key=lambda row: order.index((row["model"], row["batch"])))
             write_json(arguments.out, rows)
     _write_table(rows, arguments.out.with_suffix(".md"))

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
+from clustered_fl.engine.training import PATHS
 from clustered_fl.files import read_json, write_json
 from measured import LIMIT_S, THREADS, Failed, Measured, environment
 from scaling_report import write_figure, write_table
@@ -44,13 +46,37 @@ def cell(clients: int) -> str:
     return f"lenet28-M{clients}-B10"
 
 
-def clients(folder: Path, largest: int) -> list[Row]:
+@dataclass(frozen=True)
+class Scope:
+    """What all parts are told.
+
+    Attributes:
+        folder: for files that are not kept.
+        largest: number of clients.
+        path: how our engine trains, "" for its default.
+    """
+
+    folder: Path
+    largest: int
+    path: str
+
+    def ours(self, M: int) -> tuple[str, str, Path]:
+        """Arguments of `Measured` for our engine with M clients."""
+        return "ours", cell(M), self.folder
+
+    def options(self, engine: str = "ours") -> dict[str, Any]:
+        """Options of an engine's process; only ours has paths."""
+        path = {"path": self.path} if self.path and engine == "ours" else {}
+        return {"samples": SAMPLES} | path
+
+
+def clients(scope: Scope) -> list[Row]:
     """Seconds of a round and memory by number of clients and of workers."""
     with Turns() as turns:
-        for key in product([M for M in CLIENTS if largest >= M], WORKERS):
+        for key in product([M for M in CLIENTS if scope.largest >= M], WORKERS):
             M, workers = key
             console.print(f"clients: starting {M} clients, {workers} workers")
-            turns.start(key, "ours", cell(M), folder, samples=SAMPLES, workers=workers)
+            turns.start(key, *scope.ours(M), workers=workers, **scope.options())
         turns.repeat()
         return [_cohort(turns, *key) for key in [*turns.engines, *turns.failed]]
 
@@ -68,17 +94,20 @@ def _cohort(turns: Turns, M: int, workers: int) -> Row:
         return row | {"note": str(reason)}
 
 
-def jobs(folder: Path, largest: int) -> list[Row]:
+def jobs(scope: Scope) -> list[Row]:
     """Clients per second of one, two and four jobs, by who decides on threads."""
     started: list[Measured] = []
     try:
         functions = {}
         for policy, (engine, options, most) in POLICIES.items():
-            M = min(largest, most)
+            M = min(scope.largest, most)
             console.print(f"jobs: starting {max(JOBS)} x {policy}")
-            start = partial(Measured, engine, cell(M), folder, samples=SAMPLES, **options)
-            own = [start() for _ in range(max(JOBS))]
-            started += own
+            given = scope.options(engine) | options
+            # One by one into `started`, which is closed even if a later one fails.
+            started.extend(
+                Measured(engine, cell(M), scope.folder, **given) for _ in range(max(JOBS))
+            )
+            own = started[-max(JOBS) :]
             functions |= {(policy, k): partial(together, own[:k], M) for k in JOBS}
         return _ratios(interleaved(functions))
     finally:
@@ -119,10 +148,10 @@ def _ratios(found: Repetitions) -> list[Row]:
     return rows
 
 
-def checkpoints(folder: Path, largest: int) -> list[Row]:
+def checkpoints(scope: Scope) -> list[Row]:
     """Seconds of a run with a checkpoint after every round, and without."""
-    M, saved = min(largest, 20), folder / "checkpoint.safetensors"
-    measured = Measured("ours", cell(M), folder, samples=SAMPLES)
+    M, saved = min(scope.largest, 20), scope.folder / "checkpoint.safetensors"
+    measured = Measured(*scope.ours(M), **scope.options())
 
     def run(*path: str) -> Numbers:
         measured.ask("begin")
@@ -143,12 +172,12 @@ def checkpoints(folder: Path, largest: int) -> list[Row]:
     return rows
 
 
-def start(folder: Path, largest: int) -> list[Row]:
+def start(scope: Scope) -> list[Row]:
     """Seconds from the start of a process to the end of its first round, and of an import alone."""
-    M = min(largest, 10)
+    M = min(scope.largest, 10)
 
     def first_round() -> Numbers:
-        measured = Measured("ours", cell(M), folder, samples=SAMPLES)
+        measured = Measured(*scope.ours(M), **scope.options())
         measured.close()
         return {"wall_s": measured.first_round_s}
 
@@ -168,12 +197,12 @@ def _imported(module: str) -> Numbers:
     return {"wall_s": time.perf_counter() - began}
 
 
-def memory(folder: Path, largest: int) -> list[Row]:
+def memory(scope: Scope) -> list[Row]:
     """Resident memory early and late in a run of a tiny federation, each time in a new process."""
-    M = min(largest, 4)
+    M = min(scope.largest, 4)
 
     def run() -> Numbers:
-        measured = Measured("ours", cell(M), folder, samples=10, lr=0.01)
+        measured = Measured(*scope.ours(M), **scope.options() | {"samples": 10, "lr": 0.01})
         try:
             measured.ask("begin")
             measured.ask("carry", str(EARLY))
@@ -193,7 +222,7 @@ def _named(found: Repetitions, name: str) -> list[Row]:
     return [{name: key} | found.medians(key) | gflops for key in found.values]
 
 
-PARTS: dict[str, Callable[[Path, int], list[Row]]] = {
+PARTS: dict[str, Callable[[Scope], list[Row]]] = {
     "clients": clients,
     "jobs": jobs,
     "checkpoints": checkpoints,
@@ -202,10 +231,21 @@ PARTS: dict[str, Callable[[Path, int], list[Row]]] = {
 }
 
 
+def _measured(part: str, largest: int, path: str) -> list[Row]:
+    """Rows of a part, or the reason why there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return PARTS[part](Scope(Path(folder), largest, path))
+        except Failed as reason:
+            console.print(f"{part}: {reason}")
+            return [{"note": str(reason)}]
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--largest", type=int, default=max(CLIENTS), help="clients at most")
+    parser.add_argument("--path", choices=PATHS, default="", help="how our engine trains")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("scaling.json"))
     arguments = parser.parse_args()
     if arguments.largest < min(CLIENTS):
@@ -219,8 +259,7 @@ def main() -> None:
     known: dict[str, Any] = read_json(arguments.out) if arguments.out.exists() else {}
     for part in arguments.parts:
         console.print(f"measuring {part}")
-        with tempfile.TemporaryDirectory() as folder:
-            rows = PARTS[part](Path(folder), arguments.largest)
+        rows = _measured(part, arguments.largest, arguments.path)
         known[part] = [row | {"machine": machine()} for row in rows]
         write_json(arguments.out, known)
     write_table(known, arguments.out.with_suffix(".md"))

@@ -5,27 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.training import Engine as TrainingEngine
-from clustered_fl.engine.training import LocalSettings
+from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.models import IMAGE_MODELS, build_model
 from peers import Engine, Unavailable
-from problem import ROUND, SEED, Problem
+from problem import DEVIATION, MEAN, ROUND, SEED, Problem
 
 # The benchmark's networks by the names that clustered_fl has for them.
 NAMES = {"mlp": "mlp", "lenet28": "le_net", "lenet32": "le_net", "leaf": "leaf_cnn"}
-
-
-class FloatTask(ImageTask):
-    """Images that are normalised already."""
-
-    def inputs(self, rows: Tensor) -> Tensor:
-        """The images themselves."""
-        return self.x[rows]
 
 
 def _version() -> str:
@@ -33,14 +24,13 @@ def _version() -> str:
     return tomllib.loads(project.read_text())["project"]["version"]
 
 
-def _task(problem: Problem) -> FloatTask:
+def _task(problem: Problem) -> ImageTask:
     """All clients' samples in one pool, and the test images behind them."""
-    images = torch.from_numpy(problem.inputs.reshape(-1, *problem.architecture.image))
-    labels = torch.from_numpy(problem.labels.reshape(-1))
-    if len(problem.test_labels):
-        images = torch.cat([images, torch.from_numpy(problem.test_inputs)])
-        labels = torch.cat([labels, torch.from_numpy(problem.test_labels)])
-    return FloatTask(images, labels, 0.0, 1.0)
+    clients = problem.pixels.reshape(-1, *problem.architecture.image)
+    pixels = np.concatenate([clients, problem.test_pixels])
+    labels = np.concatenate([problem.labels.reshape(-1), problem.test_labels])
+    normalise = float(MEAN), float(DEVIATION)
+    return ImageTask(torch.from_numpy(pixels), torch.from_numpy(labels), *normalise)
 
 
 def _federation(problem: Problem) -> Federation:
@@ -59,11 +49,12 @@ class Ours(Engine):
 
     Args:
         workers: threads, each training one client at a time.
+        path: key of `clustered_fl.engine.training.PATHS`; without one the engine's own default.
     """
 
     name, version = "ours", _version()
 
-    def __init__(self, problem: Problem, workers: int = 1) -> None:
+    def __init__(self, problem: Problem, workers: int = 1, path: str = "") -> None:
         super().__init__(problem)
         name, architecture = NAMES[problem.model], problem.architecture
         if name not in IMAGE_MODELS:
@@ -76,7 +67,9 @@ class Ours(Engine):
             SEED,
             torch.device("cpu"),
             workers,
+            **({"path": path} if path else {}),
         )
+        self.version = f"{self.version}, {self.engine.path}"
         self.start = torch.from_numpy(problem.start).expand(problem.clients, -1)
 
     def train(self) -> np.ndarray:
