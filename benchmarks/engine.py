@@ -18,9 +18,9 @@ from rich.console import Console
 
 from clustered_fl.engine.training import PATHS
 from clustered_fl.files import read_json, write_json
-from engine_report import OURS, write_figure, write_table
+from engine_report import write_figure, write_table
 from gate import Literal, Outcome, literal_step, verdict
-from measured import Failed, Measured
+from measured import OURS, Failed, Measured
 from peers import ENGINES
 from problem import CELLS, single_step
 from timing import Turns, machine
@@ -49,7 +49,7 @@ def measure(cell: str, engines: list[str], folder: Path, path: str) -> list[dict
 
 def _options(engine: str, path: str) -> dict[str, str]:
     """What the engine's adapter is told."""
-    return {"path": path} if engine == OURS and path else {}
+    return {"path": path} if engine == OURS else {}
 
 
 def _row(
@@ -85,7 +85,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cells", nargs="+", choices=CELLS, default=CELLS, metavar="CELL")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
-    parser.add_argument("--path", choices=PATHS, default="", help="how our engine trains")
+    parser.add_argument("--path", choices=["auto", *PATHS], default="auto", help="how ours trains")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("engine.json"))
     return parser.parse_args()
 

@@ -9,11 +9,11 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from clustered_fl.files import replacing
+from measured import OURS
 from peers import ENGINES
 from problem import CELLS
 from tables import Columns, Row, markdown, write_lines
 
-OURS = "ours"
 COLUMNS: Columns = {
     "cell": ("cell", "{}"),
     "engine": ("engine", "{}"),

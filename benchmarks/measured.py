@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -14,40 +15,20 @@ from typing import Any
 
 import numpy as np
 
+from environment import HERE, THREADS, environment
 from gate import Outcome
 
-HERE = Path(__file__).parent
 # A round takes seconds, at most a minute; an engine that says nothing for so long hangs.
 LIMIT_S, SHUTDOWN_S = 300, 20
 
-# One thread inside every operation, for every library that has threads of its own.
-THREADS = {
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
-    "NPROC": "1",  # the size of XLA's thread pool
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-}
-# No GPU, and no reports to the makers of the frameworks.
-ENVIRONMENT = {
-    "JAX_PLATFORMS": "cpu",
-    "CUDA_VISIBLE_DEVICES": "",
-    "FLWR_TELEMETRY_ENABLED": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
+OURS = "ours"
+# Lives as long as the script: what is fastest is measured once, and holds for all its processes.
+DECISIONS = tempfile.TemporaryDirectory(prefix="paths-")
 _number = count()
 
 
 class Failed(Exception):  # noqa: N818 - one engine failed, the others go on
     """An engine ended or cannot do the cell; the message says why."""
-
-
-def environment(threads: dict[str, str]) -> dict[str, str]:
-    """Variables of a process that sees this checkout, with these thread settings and no others."""
-    paths = [str(HERE), str(HERE.parent / "src"), os.environ.get("PYTHONPATH", "")]
-    inherited = {key: value for key, value in os.environ.items() if key not in THREADS}
-    return inherited | {"PYTHONPATH": os.pathsep.join(filter(None, paths))} | ENVIRONMENT | threads
 
 
 class Measured:
@@ -69,6 +50,7 @@ class Measured:
 
     def __init__(self, engine: str, cell: str, folder: Path, **options: Any) -> None:
         self.place = folder / f"{next(_number)}-{engine}"
+        options = {"decisions": DECISIONS.name, **options} if engine == OURS else options
         threads = {} if options.get("default_threads") else THREADS
         command = [str(HERE / "measured_process.py"), engine, cell, json.dumps(options)]
         self.killed, started = False, time.perf_counter()

@@ -10,7 +10,7 @@ benchmarks/README.md.
 import argparse
 import os
 
-from measured import ENVIRONMENT, THREADS
+from environment import ENVIRONMENT, THREADS
 
 # Before anything imports PyTorch.
 os.environ.update(THREADS | ENVIRONMENT)
@@ -27,6 +27,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import read_json, write_json
 from cpu import spent
 from layer_products import Product, products
+from measured import DECISIONS, OURS
 from peers import Engine, Unavailable, build_engine
 from problem import ARCHITECTURES, build_problem
 from tables import Columns, Row, markdown, write_lines
@@ -63,7 +64,7 @@ def measure(model: str, batch: int, path: str) -> Row:
     layers = products(ARCHITECTURES[model], batch)
     problem = build_problem(f"{model}-M{CLIENTS[model]}-B{batch}", STEPS * batch, lr=0.01)
     try:
-        engine = build_engine("ours", problem, path=path)
+        engine = build_engine(OURS, problem, path=path, decisions=DECISIONS.name)
     except (Unavailable, InputError) as reason:
         return row | {"mflop": sum(each.flop for each in layers) / 1e6, "note": str(reason)}
     torch.set_num_threads(1)
@@ -119,7 +120,7 @@ def _arguments() -> argparse.Namespace:
     names = list(ARCHITECTURES)
     parser.add_argument("--models", nargs="+", choices=names, default=names)
     parser.add_argument("--batches", nargs="+", type=int, choices=BATCHES, default=BATCHES)
-    parser.add_argument("--path", choices=PATHS, default="", help="how our engine trains")
+    parser.add_argument("--path", choices=["auto", *PATHS], default="auto", help="how ours trains")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("roofline.json"))
     return parser.parse_args()
 

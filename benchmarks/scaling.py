@@ -22,7 +22,8 @@ from rich.console import Console
 
 from clustered_fl.engine.training import PATHS
 from clustered_fl.files import read_json, write_json
-from measured import LIMIT_S, THREADS, Failed, Measured, environment
+from environment import THREADS, environment
+from measured import LIMIT_S, OURS, Failed, Measured
 from scaling_report import write_figure, write_table
 from tables import Row
 from timing import Numbers, Repetitions, Turns, interleaved, machine
@@ -33,7 +34,7 @@ CLIENTS, WORKERS, JOBS = (10, 30, 100, 300, 1000), (1, 2), (1, 2, 4)
 # Who decides how many threads an operation has -> engine, its options, clients of each job: few
 # where four jobs take tens of times as long as one.
 POLICIES = {
-    "ours, 1 worker": ("ours", {}, 100),
+    "ours, 1 worker": (OURS, {}, 100),
     "plain loop, 1 thread": ("plain-loop", {}, 30),
     "plain loop, default threads": ("plain-loop", {"default_threads": True}, 10),
 }
@@ -53,7 +54,7 @@ class Scope:
     Attributes:
         folder: for files that are not kept.
         largest: number of clients.
-        path: how our engine trains, "" for its default.
+        path: how our engine trains, see `peers.ours`.
     """
 
     folder: Path
@@ -62,11 +63,11 @@ class Scope:
 
     def ours(self, M: int) -> tuple[str, str, Path]:
         """Arguments of `Measured` for our engine with M clients."""
-        return "ours", cell(M), self.folder
+        return OURS, cell(M), self.folder
 
-    def options(self, engine: str = "ours") -> dict[str, Any]:
+    def options(self, engine: str = OURS) -> dict[str, Any]:
         """Options of an engine's process; only ours has paths."""
-        path = {"path": self.path} if self.path and engine == "ours" else {}
+        path = {"path": self.path} if engine == OURS else {}
         return {"samples": SAMPLES} | path
 
 
@@ -87,9 +88,8 @@ def _cohort(turns: Turns, M: int, workers: int) -> Row:
     try:
         measured = turns.ended((M, workers))
         times = turns.found.medians((M, workers))
-        loaded = {"loaded_mb": measured.first["loaded_mb"]}
         rate = {"clients_per_s": M / times["wall_s"]}
-        return row | times | rate | loaded | measured.ask("memory")
+        return row | times | rate | measured.first | measured.ask("memory")
     except Failed as reason:
         return row | {"note": str(reason)}
 
@@ -245,7 +245,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--largest", type=int, default=max(CLIENTS), help="clients at most")
-    parser.add_argument("--path", choices=PATHS, default="", help="how our engine trains")
+    parser.add_argument("--path", choices=["auto", *PATHS], default="auto", help="how ours trains")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("scaling.json"))
     arguments = parser.parse_args()
     if arguments.largest < min(CLIENTS):

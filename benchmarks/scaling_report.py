@@ -25,6 +25,7 @@ TABLES: dict[str, tuple[str, Columns]] = {
         {
             "clients": ("clients", "{}"),
             "workers": ("workers", "{}"),
+            "version": ("version", "{}"),
             **TIMES,
             "clients_per_s": ("clients / s", "{:.1f}"),
             "loaded_mb": ("MB before", "{:.0f}"),
