@@ -61,24 +61,29 @@ def dense(x: ndarray, weight: ndarray, bias: ndarray, out: ndarray) -> None:
 
 
 @compiled
+def _add_product(slope: ndarray, o: int, u: ndarray, v: ndarray, out: ndarray) -> None:
+    """Add columns o and o + 1 of the slope [B, O] times the rows u and v [I] to `out` [B, I]."""
+    for b in range(0, out.shape[0], BLOCK):
+        x0, x1, x2, x3, x4 = out[b], out[b + 1], out[b + 2], out[b + 3], out[b + 4]
+        a0, b0 = slope[b, o], slope[b, o + 1]
+        a1, b1 = slope[b + 1, o], slope[b + 1, o + 1]
+        a2, b2 = slope[b + 2, o], slope[b + 2, o + 1]
+        a3, b3 = slope[b + 3, o], slope[b + 3, o + 1]
+        a4, b4 = slope[b + 4, o], slope[b + 4, o + 1]
+        for i in range(len(u)):
+            x0[i] += a0 * u[i] + b0 * v[i]
+            x1[i] += a1 * u[i] + b1 * v[i]
+            x2[i] += a2 * u[i] + b2 * v[i]
+            x3[i] += a3 * u[i] + b3 * v[i]
+            x4[i] += a4 * u[i] + b4 * v[i]
+
+
+@compiled
 def input_gradient(slope: ndarray, weight: ndarray, out: ndarray) -> None:
     """Let `out` [B, I] be the slope [B, O] times the weight [O, I]."""
     out[:] = 0
     for o in range(0, weight.shape[0], 2):
-        u, v = weight[o], weight[o + 1]
-        for b in range(0, out.shape[0], BLOCK):
-            x0, x1, x2, x3, x4 = out[b], out[b + 1], out[b + 2], out[b + 3], out[b + 4]
-            a0, b0 = slope[b, o], slope[b, o + 1]
-            a1, b1 = slope[b + 1, o], slope[b + 1, o + 1]
-            a2, b2 = slope[b + 2, o], slope[b + 2, o + 1]
-            a3, b3 = slope[b + 3, o], slope[b + 3, o + 1]
-            a4, b4 = slope[b + 4, o], slope[b + 4, o + 1]
-            for i in range(weight.shape[1]):
-                x0[i] += a0 * u[i] + b0 * v[i]
-                x1[i] += a1 * u[i] + b1 * v[i]
-                x2[i] += a2 * u[i] + b2 * v[i]
-                x3[i] += a3 * u[i] + b3 * v[i]
-                x4[i] += a4 * u[i] + b4 * v[i]
+        _add_product(slope, o, weight[o], weight[o + 1], out)
 
 
 @compiled
@@ -97,6 +102,42 @@ def weight_gradient(x: ndarray, slope: ndarray, o: int, out: ndarray) -> None:
             v0, v1, v2, v3, v4 = x0[i], x1[i], x2[i], x3[i], x4[i]
             p[i] += a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3 + a4 * v4
             q[i] += b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3 + b4 * v4
+
+
+@njit(fastmath=True, nogil=True, error_model="numpy", cache=True)
+def descend(
+    x: ndarray,
+    slope: ndarray,
+    weight: ndarray,
+    velocity: ndarray,
+    scale: float,
+    rate: float,
+    momentum: float,
+    out: ndarray,
+) -> None:
+    """A dense layer's input gradient and step of SGD in one pass over its weights.
+
+    Args:
+        x: input [B, I]. slope: gradient of the output [B, O].
+        weight: [O, I], trained in place. velocity: the same, untouched without momentum.
+        scale: of the weights' gradient. rate, momentum: of SGD.
+        out: becomes the gradient of the input [B, I], before the step; [0, I] if nobody wants it.
+    """
+    pair = np.empty((2, x.shape[1]), np.float32)
+    out[:] = 0
+    for o in range(0, weight.shape[0], 2):
+        _add_product(slope, o, weight[o], weight[o + 1], out)
+        weight_gradient(x, slope, o, pair)
+        for n in range(2):
+            row, gradient = weight[o + n], pair[n]
+            if momentum > 0:
+                moving = velocity[o + n]
+                for i in range(len(row)):
+                    moving[i] = momentum * moving[i] + scale * gradient[i]
+                    row[i] -= rate * moving[i]
+            else:
+                for i in range(len(row)):
+                    row[i] -= rate * (scale * gradient[i])
 
 
 @compiled

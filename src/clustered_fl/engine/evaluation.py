@@ -43,7 +43,7 @@ def evaluate(
 @torch.no_grad()
 def _shared(engine: Engine, model: Tensor, clients: list[int], test: int) -> np.ndarray:
     """Scores of `clients` on one test set under one model."""
-    network = engine.workers.own().hold(model.clone())
+    network = engine.workers.own().load(model)
     rows = engine.federation.test_sets[test]
     totals, terms = np.zeros(len(clients)), np.zeros(len(clients))
     for first in range(0, len(rows), BATCH):

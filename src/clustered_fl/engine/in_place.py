@@ -2,7 +2,8 @@
 
 The gradient of a dense layer's weights is as large as the weights: writing, clearing and reading it
 costs more than computing it once the weights leave the cache (26 MB in LEAF's network). Here the
-product that would be the gradient is added to the weights, or to the momentum, at once.
+product that would be the gradient is added to the weights, or to the momentum, at once; with few
+samples also the gradient of the layer's input is made in the same pass over the weights.
 """
 
 from collections.abc import Callable
@@ -12,9 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from clustered_fl.engine.dense_kernels import descend, filled
 from clustered_fl.engine.sequential import Descend, Sequential
 from clustered_fl.engine.workers import Worker
 from clustered_fl.engine.workload import Workload
+
+FEW = 20
+"""With more samples a BLAS is faster than our loops."""
 
 
 class _Dense(torch.autograd.Function):
@@ -28,10 +33,9 @@ class _Dense(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, slope: Tensor) -> tuple[Tensor | None, None, None, None]:  # noqa: ANN001
-        x, weight = ctx.saved_tensors
-        dx = slope @ weight if ctx.needs_input_grad[0] else None
-        ctx.step(x.flatten(0, -2), slope.flatten(0, -2))
-        return dx, None, None, None
+        x, _ = ctx.saved_tensors
+        dx = ctx.step(x.flatten(0, -2), slope.flatten(0, -2), ctx.needs_input_grad[0])
+        return None if dx is None else dx.view_as(x), None, None, None
 
 
 class _SteppingWorker(Worker):
@@ -64,11 +68,25 @@ class _SteppingWorker(Worker):
         return found
 
     def _forward(self, layer: nn.Linear) -> Callable:
-        def step(x: Tensor, slope: Tensor) -> None:
-            self._add_product(layer.weight, slope.t(), x)
+        def step(x: Tensor, slope: Tensor, wanted: bool) -> Tensor | None:
             self._add(layer.bias, slope.sum(0))
+            if len(x) <= FEW and x.device.type == "cpu" and layer.out_features % 2 == 0:
+                return self._descend(layer.weight, x, slope, wanted)
+            dx = slope @ layer.weight if wanted else None
+            self._add_product(layer.weight, slope.t(), x)
+            return dx
 
         return lambda x: _Dense.apply(x, layer.weight, layer.bias, step)
+
+    def _descend(self, weight: Tensor, x: Tensor, slope: Tensor, wanted: bool) -> Tensor | None:
+        """The step of the weights; returns the gradient of the input if wanted."""
+        missing = (0, 0, 0, filled(len(x)) - len(x))
+        x_, slope_ = (functional.pad(part, missing).detach().numpy() for part in (x, slope))
+        dx = torch.empty(len(x_) if wanted else 0, x.shape[1])
+        velocity = self._velocity.get(weight, weight).detach().numpy()
+        numbers = map(np.float32, (1 / self._terms, self._settings.lr, self._settings.momentum))
+        descend(x_, slope_, weight.detach().numpy(), velocity, *numbers, dx.numpy())
+        return dx[: len(x)] if wanted else None
 
     def _add(self, parameter: Tensor, gradient: Tensor) -> None:
         """Step along a gradient summed over the batch."""
@@ -100,7 +118,8 @@ class InPlace(Sequential):
         plain = not settings.proximal and settings.clip is None
         return plain and settings.optimiser == "sgd"
 
-    def _begin(self, model: Tensor, start: Tensor) -> tuple[nn.Module, Descend]:
+    def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
         worker: _SteppingWorker = self.workers.own(_SteppingWorker)
+        worker.load(start, training=True)
         worker.begin_round()
-        return worker.hold(model, training=True), worker.descend
+        return worker, worker.descend

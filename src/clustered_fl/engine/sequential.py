@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clustered_fl.engine.update import Update
-from clustered_fl.engine.workers import Workers
+from clustered_fl.engine.workers import Worker, Workers
 from clustered_fl.engine.workload import Workload
 from clustered_fl.models.dropout import begin_epoch, next_step
 
@@ -39,36 +39,34 @@ class Sequential:
         updates, losses = torch.empty_like(start), torch.empty(len(clients))
 
         def one(i: int) -> None:
-            # A copy of its own, because the bits of a product may hang on where memory begins.
-            model = start[i].clone()
-            losses[i] = self._client(model, start[i], clients[i], round_)
-            torch.sub(model, start[i], out=updates[i])
+            worker, descend = self._begin(start[i])
+            losses[i] = self._client(worker.network, descend, clients[i], round_)
+            torch.sub(worker.model, start[i], out=updates[i])
 
         self.workers.map(one, range(len(clients)))
         return updates, losses.to(start.device)
 
-    def _client(self, model: Tensor, start: Tensor, client: int, round_: int) -> Tensor:
-        """Train `model` [P] in place; returns the mean loss of the last epoch."""
-        network, descend = self._begin(model, start)
+    def _client(self, network: nn.Module, descend: Descend, client: int, round_: int) -> Tensor:
+        """Make the steps of one client; returns the mean loss of the last epoch."""
         for epoch in range(self.workload.settings.epochs):
-            total, terms = torch.zeros((), device=start.device), 0
+            total, terms = torch.zeros((), device=self.workload.device), 0
             key = self.workload.dropout_key(client, round_, epoch)
-            begin_epoch(network, torch.tensor(key, device=start.device))
+            begin_epoch(network, torch.tensor(key, device=self.workload.device))
             for rows in self.workload.batches(self.workload.order(client, round_, epoch)):
                 loss, count = descend(rows, client)
                 next_step(network)
                 total, terms = total + loss, terms + count
         return total / terms
 
-    def _begin(self, model: Tensor, start: Tensor) -> tuple[nn.Module, Descend]:
-        """The network that holds `model`, and what makes a step on the mean loss over a batch."""
+    def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
+        """A worker at the start model, and what makes a step on the mean loss over a batch."""
         worker, update = self.workers.own(), Update(self.workload.settings, start)
-        network = worker.hold(model, training=True)
+        worker.load(start, training=True)
 
         def descend(rows: np.ndarray, client: int) -> tuple[Tensor, int]:
             worker.gradient.zero_()
             loss, terms = worker.backward(rows, client)
-            update.step(model, worker.gradient.div_(terms))
+            update.step(worker.model, worker.gradient.div_(terms))
             return loss, terms
 
-        return network, descend
+        return worker, descend

@@ -119,7 +119,7 @@ class Engine:
 
     def _gradient(self, model: Tensor, client: int) -> Tensor:
         worker, terms = self.workers.own(), 0
-        worker.hold(model.clone())
+        worker.load(model)
         worker.gradient.zero_()
         for rows in self.workload.batches(self.federation.train[client]):
             terms += worker.backward(rows, client)[1]

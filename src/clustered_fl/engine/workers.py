@@ -1,7 +1,8 @@
-"""Threads, each with one network whose parameters are views into the model it works on.
+"""Threads, each with one network that takes on one client's model after the other.
 
-A model is one vector, so that nothing is copied between clients and a step of SGD is one operation
-(the idea of pfl-research's resident model). Clients are shared out over threads, an operation never
+The network stays, and its parameters are views into one vector, so that a step of SGD is one
+operation and no memory is asked for between clients (the idea of pfl-research's resident model).
+Clients are shared out over threads, an operation never
 is: torch's own threads would cost a barrier per operation, and change the bits.
 """
 
@@ -21,25 +22,25 @@ class Worker:
     """One network whose parameters and gradients are views into flat vectors.
 
     Attributes:
-        network: in evaluation mode unless `hold` says otherwise.
-        gradient: [P].
+        network: in evaluation mode unless `load` says otherwise.
+        model, gradient: [P]. They never move, for bits may hang on where memory begins.
     """
 
     def __init__(self, workload: Workload) -> None:
         self.workload, device = workload, workload.device
         self.network = workload.build().to(device)
         size = sum(p.numel() for p in self.network.parameters())
-        self.gradient = torch.zeros(size, device=device)
-        vector_to_parameters(torch.zeros(size, device=device), self.network.parameters())
+        self.model, self.gradient = (torch.zeros(size, device=device) for _ in range(2))
+        vector_to_parameters(self.model, self.network.parameters())
         start = 0
         for parameter in self.network.parameters():
             end = start + parameter.numel()
             parameter.grad = self.gradient[start:end].view_as(parameter)
             start = end
 
-    def hold(self, model: Tensor, training: bool = False) -> nn.Module:
-        """Let the network's parameters be views into `model` [P]."""
-        vector_to_parameters(model, self.network.parameters())
+    def load(self, model: Tensor, training: bool = False) -> nn.Module:
+        """Take on the parameters `model` [P]."""
+        self.model.copy_(model)
         return self.network.train(training)
 
     def backward(self, rows: np.ndarray, client: int) -> tuple[Tensor, int]:
