@@ -36,6 +36,7 @@ class _Bench:
     def load(self, start: Tensor) -> None:
         """Begin at a start model [P], without momentum."""
         values, first = start.numpy(), 0
+        self.buffers.parameters[:] = 0  # between the rows too, where a divergence leaves NaN
         for view in self.plan.views(self.buffers.parameters):
             view[:] = values[first : first + view.size].reshape(view.shape)
             first += view.size

@@ -1,0 +1,72 @@
+"""What the compiled path does besides computing the same as the others (test_engine.py)."""
+
+import numpy as np
+import pytest
+import torch
+from test_engine import make_engine
+
+from clustered_fl.engine import compiled
+from clustered_fl.engine.compiled_kernels import epoch_trainer
+from clustered_fl.engine.dense_kernels import BLOCK, LANES, descend, filled, stride
+from clustered_fl.engine.layout import plan
+from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.fingerprint import fingerprint
+from clustered_fl.models import build_model
+
+
+def test_compiled_code_belongs_to_the_code_of_all_its_kernels() -> None:
+    """Numba keeps compiled functions on disk by their own code and what they close over."""
+    closed = [cell.cell_contents for cell in compiled.train_epoch.py_func.__closure__]
+    assert closed == [fingerprint("clustered_fl.engine.compiled_kernels")]
+    (other,) = epoch_trainer("other").py_func.__closure__
+    assert other.cell_contents == "other"
+
+
+@pytest.mark.parametrize("name", ["mlp", "small_conv_net", "le_net"])
+@pytest.mark.parametrize("classes", [10, 7])
+def test_a_layout_holds_every_parameter_once_and_nothing_overlaps(name: str, classes: int) -> None:
+    network = build_model(name, image_shape=(1, 28, 28), classes=classes)
+    found = plan(network, 28, 7)
+    buffer = np.full(found.parameters, -1.0, np.float32)
+    sizes = [p.numel() for p in network.parameters()]
+    for number, view in enumerate(found.views(buffer)):
+        assert (view == -1).all()
+        assert view.size == sizes[number]
+        assert view.shape == tuple(list(network.parameters())[number].shape)
+        view[:] = number
+    assert all((buffer == number).sum() == size for number, size in enumerate(sizes))
+    for name_ in ("weight", "bias", "input", "output", "z"):
+        assert (found.layers[name_] % LANES == 0).all()
+
+
+def test_filled_and_stride_are_the_next_multiples() -> None:
+    assert [filled(n) for n in (1, BLOCK, BLOCK + 1)] == [BLOCK, BLOCK, 2 * BLOCK]
+    assert [stride(n) for n in (1, LANES, LANES + 1)] == [LANES, LANES, 2 * LANES]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize("wanted", [True, False])
+def test_one_pass_over_the_weights_equals_two_products(momentum: float, wanted: bool) -> None:
+    rng = torch.Generator().manual_seed(0)
+    x, slope = torch.randn(10, 37, generator=rng), torch.randn(10, 6, generator=rng)
+    weight, velocity = torch.randn(6, 37, generator=rng), torch.randn(6, 37, generator=rng)
+    gradient = 0.1 * slope.t() @ x
+    moving = momentum * velocity + gradient
+    expected = weight - 0.3 * moving, slope @ weight, moving if momentum else velocity.clone()
+    out = torch.empty(10 if wanted else 0, 37)
+    numbers = map(np.float32, (0.1, 0.3, momentum))
+    descend(*(t.numpy() for t in (x, slope, weight, velocity)), *numbers, out.numpy())
+    torch.testing.assert_close(weight, expected[0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(velocity, expected[2], rtol=1e-5, atol=1e-6)
+    if wanted:
+        torch.testing.assert_close(out, expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_client_that_diverged_leaves_nothing_to_the_next() -> None:
+    """The buffers of a worker serve all clients: values that are not finite must not stay."""
+    settings = LocalSettings(epochs=1, batch_size=16, lr=0.1)
+    engine = make_engine("le_net", settings, path="compiled")
+    start = engine.initial_model()
+    expected = engine.train(start[None], [1], 0)[0]
+    engine._path.train(torch.full_like(start, float("nan"))[None], [0], 0)
+    assert torch.equal(engine.train(start[None], [1], 0)[0], expected)
