@@ -5,7 +5,7 @@ operations than inside them. The loops of `compiled_kernels` do the same arithme
 are made once; they release Python's lock, so that threads train clients side by side.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from clustered_fl.engine.compiled_kernels import Data, Rule, epoch_trainer
 from clustered_fl.engine.layout import Buffers, plan
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.workers import Workers
-from clustered_fl.engine.workload import Workload
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.fingerprint import fingerprint
 from clustered_fl.models.kernels import TAPS
 
@@ -33,24 +33,27 @@ class _Bench:
         # PyTorch's memory begins at a multiple of 64 bytes, NumPy's does not.
         self.buffers = Buffers(*(torch.zeros(size).numpy() for size in sizes))
 
-    def load(self, start: Tensor) -> None:
+    def load(self, start: Tensor, settings: LocalSettings) -> None:
         """Begin at a start model [P], without momentum."""
-        values, first = start.numpy(), 0
         self.buffers.parameters[:] = 0  # between the rows too, where a divergence leaves NaN
-        for view in self.plan.views(self.buffers.parameters):
-            view[:] = values[first : first + view.size].reshape(view.shape)
-            first += view.size
-        self.buffers.start[:] = self.buffers.parameters
-        self.buffers.velocity[:] = 0
+        for place, part in self._parts(start):
+            place[:] = part
+        if settings.momentum:
+            self.buffers.velocity[:] = 0
+        if settings.proximal:
+            self.buffers.start[:] = self.buffers.parameters
 
-    def moved(self, out: Tensor) -> None:
-        """Write how far the model has moved from its start to `out` [P]."""
-        values, first = out.numpy(), 0
-        buffers = self.buffers
-        np.subtract(buffers.parameters, buffers.start, out=buffers.velocity)
-        for view in self.plan.views(buffers.velocity):
-            values[first : first + view.size] = view.ravel()
-            first += view.size
+    def moved(self, start: Tensor, out: Tensor) -> None:
+        """Write how far the model has moved from `start` to `out`, both [P]."""
+        for (place, part), (_, moved) in zip(self._parts(start), self._parts(out), strict=True):
+            np.subtract(place, part, out=moved)
+
+    def _parts(self, flat: Tensor) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Each layer's weight and bias in the buffer, and the same part of `flat` [P]."""
+        values, first = flat.numpy(), 0
+        for place in self.plan.views(self.buffers.parameters):
+            yield place, values[first : first + place.size].reshape(place.shape)
+            first += place.size
 
 
 class Compiled:
@@ -91,7 +94,7 @@ class Compiled:
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
         """Write one client's update to `out`; returns its mean loss."""
         workload, bench = self.workload, self.workers.own(_Bench)
-        bench.load(start)
+        bench.load(start, workload.settings)
         label_map = workload.federation.label_maps[client]
         for epoch in range(workload.settings.epochs):
             rows = workload.order(client, round_, epoch)
@@ -105,7 +108,7 @@ class Compiled:
                 self._rule,
                 workload.dropout_key(client, round_, epoch),
             )
-        bench.moved(out)
+        bench.moved(start, out)
         return loss / len(rows)
 
 
