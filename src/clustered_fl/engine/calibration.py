@@ -55,7 +55,7 @@ def measure(workload: Workload) -> dict[str, float]:
     steps = sum(len(short.batches(rows)) for rows in short.federation.train)
     with torch.random.fork_rng(devices=[]):
         start = torch.nn.utils.parameters_to_vector(short.build().parameters()).detach()
-    starts = start.to(short.device).expand(len(clients), -1)
+    starts = [start.to(short.device)] * len(clients)
     paths = {name: PATHS[name](short, Workers(short, 1)) for name in _candidates(short)}
     clock = time.process_time if short.device.type == "cpu" else time.perf_counter
     best = dict.fromkeys(paths, float("inf"))

@@ -81,9 +81,12 @@ class Compiled:
         plain = settings.optimiser == "sgd" and settings.clip is None
         return plain and getattr(workload.network, "plain", False) and _is_even(workload)
 
-    def train(self, start: Tensor, clients: Sequence[int], round_: int) -> tuple[Tensor, Tensor]:
-        """Updates [n, P] and mean losses [n] of the last epoch, from start models [n, P]."""
-        updates, losses = torch.empty_like(start), torch.empty(len(clients))
+    def train(
+        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
+    ) -> tuple[Tensor, Tensor]:
+        """Updates [n, P] and mean losses [n] of the last epoch, from n start models [P]."""
+        updates = start[0].new_empty(len(clients), len(start[0]))
+        losses = torch.empty(len(clients))
 
         def one(i: int) -> None:
             losses[i] = self._client(start[i], clients[i], round_, updates[i])

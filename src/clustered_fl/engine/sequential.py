@@ -34,9 +34,12 @@ class Sequential:
         """Always."""
         return True
 
-    def train(self, start: Tensor, clients: Sequence[int], round_: int) -> tuple[Tensor, Tensor]:
-        """Updates [n, P] and mean losses [n] of the last epoch, from start models [n, P]."""
-        updates, losses = torch.empty_like(start), torch.empty(len(clients))
+    def train(
+        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
+    ) -> tuple[Tensor, Tensor]:
+        """Updates [n, P] and mean losses [n] of the last epoch, from n start models [P]."""
+        updates = start[0].new_empty(len(clients), len(start[0]))
+        losses = torch.empty(len(clients))
 
         def one(i: int) -> None:
             worker, descend = self._begin(start[i])
@@ -44,7 +47,7 @@ class Sequential:
             torch.sub(worker.model, start[i], out=updates[i])
 
         self.workers.map(one, range(len(clients)))
-        return updates, losses.to(start.device)
+        return updates, losses.to(updates.device)
 
     def _client(self, network: nn.Module, descend: Descend, client: int, round_: int) -> Tensor:
         """Make the steps of one client; returns the mean loss of the last epoch."""

@@ -172,23 +172,25 @@ class Stack:
         self._schedule = Schedule.idle(*shape).to(device)
         self._run = record(self._block)
 
-    def train(self, start: Tensor, clients: Sequence[int], round_: int) -> tuple[Tensor, Tensor]:
+    def train(
+        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
+    ) -> tuple[Tensor, Tensor]:
         """Updates [n, P] and mean losses [n] of n <= K clients."""
         n, block = len(clients), self._shape[0]
         self._begin(start, clients)
         schedule = build_schedule(self._workload, clients, round_, self._shape)
-        schedule = schedule.to(start.device)
+        schedule = schedule.to(self._models.device)
         for first in range(0, len(schedule.rows), block):
             for place, part in zip(self._schedule, schedule, strict=True):
                 place.copy_(part[first : first + block])
             self._run()
-        return self._models[:n] - start, self._losses[:n] / self._terms[:n]
+        return self._models[:n] - self._start[:n], self._losses[:n] / self._terms[:n]
 
-    def _begin(self, start: Tensor, clients: Sequence[int]) -> None:
+    def _begin(self, start: Sequence[Tensor], clients: Sequence[int]) -> None:
         """Forget what trained here before."""
         n = len(clients)
         for place in (self._models, self._start):
-            place[:n] = start
+            torch.stack(list(start), out=place[:n])
             place[n:] = 0
         self._label_maps[:n] = self._workload.label_maps[list(clients)]
         self._update.reset()
@@ -230,13 +232,16 @@ class Stacked:
         """Any settings, and any network without the layers of `UNSUPPORTED`."""
         return not any(isinstance(layer, UNSUPPORTED) for layer in workload.network.modules())
 
-    def train(self, start: Tensor, clients: Sequence[int], round_: int) -> tuple[Tensor, Tensor]:
-        """Updates [n, P] and mean losses [n] of the last epoch, from start models [n, P]."""
-        updates, losses = torch.empty_like(start), torch.empty(len(clients), device=start.device)
+    def train(
+        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
+    ) -> tuple[Tensor, Tensor]:
+        """Updates [n, P] and mean losses [n] of the last epoch, from n start models [P]."""
+        updates = start[0].new_empty(len(clients), len(start[0]))
+        losses = updates.new_empty(len(clients))
         size, parts = self._parts(clients)
         stack = self._stack(size)
         for part in parts:
-            found = stack.train(start[part], [clients[i] for i in part], round_)
+            found = stack.train([start[i] for i in part], [clients[i] for i in part], round_)
             updates[part], losses[part] = found
         return updates, losses
 

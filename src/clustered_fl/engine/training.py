@@ -34,8 +34,10 @@ class Path(Protocol):
     def supports(workload: Workload) -> bool:
         """Whether it can train this network with these settings on this device."""
 
-    def train(self, start: Tensor, clients: Sequence[int], round_: int) -> tuple[Tensor, Tensor]:
-        """Updates [n, P] and mean losses [n] of the last epoch, from start models [n, P]."""
+    def train(
+        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
+    ) -> tuple[Tensor, Tensor]:
+        """Updates [n, P] and mean losses [n] of the last epoch, from n start models [P]."""
 
 
 PATHS: dict[str, type[Path]] = {
@@ -94,8 +96,10 @@ class Engine:
             built = self.workload.build()
         return parameters_to_vector(built.parameters()).detach().to(self.device)
 
-    def train(self, start: Tensor, clients: Sequence[int], round_: int) -> tuple[Tensor, Tensor]:
-        """Train each client from its row of `start` [n, P].
+    def train(
+        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
+    ) -> tuple[Tensor, Tensor]:
+        """Train each client from its start model [P]; clients may share one, which is not copied.
 
         Returns:
             Weight updates [n, P] and the mean training loss of each client's last epoch [n].
@@ -112,8 +116,8 @@ class Engine:
             )
         return updates, losses
 
-    def gradients(self, models: Tensor, clients: Sequence[int]) -> Tensor:
-        """Full gradient of each client's risk at its row of `models`: [n, P] (CFL eq. 46)."""
+    def gradients(self, models: Sequence[Tensor], clients: Sequence[int]) -> Tensor:
+        """Full gradient of each client's risk at its model [P]: [n, P] (CFL eq. 46)."""
         rows = range(len(clients))
         return torch.stack(self.workers.map(lambda i: self._gradient(models[i], clients[i]), rows))
 

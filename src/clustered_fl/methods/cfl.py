@@ -85,7 +85,7 @@ def round_(
         number: rounds completed before this one.
     """
     clients = participants(engine, settings.fraction, number)
-    models = state.models[[state.grouping[client] for client in clients]]
+    models = [state.models[state.grouping[client]] for client in clients]
     updates, losses = engine.train(models, clients, number)
     order = _permutation(engine, updates.shape[1]) if settings.permute else None
     sent = updates if order is None else updates[:, order]

@@ -42,7 +42,7 @@ def round_(
         number: rounds completed before this one.
     """
     clients = participants(engine, settings.fraction, number)
-    models = state.models[[state.grouping[client] for client in clients]]
+    models = [state.models[state.grouping[client]] for client in clients]
     updates, losses = engine.train(models, clients, number)
     rows = observe(state, updates, losses, clients, engine, settings, number)
     aggregate(state, updates, clients, engine, settings.weighting)

@@ -177,7 +177,8 @@ def observe(
         )
     gradients = None
     if settings.gradient_every and round_ and round_ % settings.gradient_every == 0:
-        gradients = engine.gradients(state.models[[state.grouping[c] for c in clients]], clients)
+        models = [state.models[state.grouping[client]] for client in clients]
+        gradients = engine.gradients(models, clients)
     for group, leaf in enumerate(state.leaves):
         own = [row for row, client in enumerate(clients) if state.grouping[client] == group]
         if own:
