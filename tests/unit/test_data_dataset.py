@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data.dataset import Dataset
@@ -24,16 +25,23 @@ def text() -> Dataset:
     )
 
 
+@pytest.fixture
+def owned(images) -> Dataset:
+    who = np.array([1, 0, 2] * 4)
+    return datasets.build("tiny", "mirror", images.x, images.y, 9, images.classes, owner=who)
+
+
 def same(a: Dataset, b: Dataset) -> bool:
+    arrays = ("x", "y", "owner")
+    pairs = [(getattr(a, name), getattr(b, name)) for name in arrays]
+    nothing = dict.fromkeys(arrays)
     return (
-        np.array_equal(a.x, b.x)
-        and np.array_equal(a.y, b.y)
-        and (a.x.dtype, a.y.dtype) == (b.x.dtype, b.y.dtype)
-        and {**vars(a), "x": 0, "y": 0} == {**vars(b), "x": 0, "y": 0}
+        all(np.array_equal(one, other) and one.dtype == other.dtype for one, other in pairs)
+        and vars(a) | nothing == vars(b) | nothing
     )
 
 
-@pytest.mark.parametrize("kind", ["images", "text"])
+@pytest.mark.parametrize("kind", ["images", "text", "owned"])
 def test_load_returns_what_save_wrote(kind, request, tmp_path):
     dataset = request.getfixturevalue(kind)
     datasets.save(dataset, tmp_path / "new" / "d.safetensors")
@@ -61,6 +69,32 @@ def test_digest_notices(images, change):
     content = {"x": images.x, "y": images.y, "train_rows": 9, "classes": images.classes}
     assert datasets.content_digest(**content) == images.digest
     assert datasets.content_digest(**change(content)) != images.digest
+
+
+def test_data_without_owners_keep_digest_and_arrays(images, tmp_path):
+    """Published results name digests from before there were owners."""
+    assert images.digest == "3a1f380142068cc8c54750bd02878c7fcdde57d00b5441f39159178eb76227f9"
+    datasets.save(images, tmp_path / "d.safetensors")
+    with safe_open(tmp_path / "d.safetensors", framework="numpy") as stored:
+        assert set(stored.keys()) == {"x", "y"}
+
+
+def test_digest_notices_owners(images, owned):
+    content = (images.x, images.y, 9, images.classes, ())
+    assert owned.digest != images.digest
+    assert datasets.content_digest(*content, owner=owned.owner) == owned.digest
+    assert datasets.content_digest(*content, owner=owned.owner[::-1]) != owned.digest
+
+
+def test_altered_owner_is_found_on_request(owned, tmp_path):
+    path = tmp_path / "d.safetensors"
+    datasets.save(owned, path)
+    content = bytearray(path.read_bytes())
+    content[content.index(owned.owner.tobytes())] = 2
+    path.write_bytes(content)
+    assert datasets.load(path).owner[0] == 2
+    with pytest.raises(InputError, match="content was altered"):
+        datasets.load(path, verify=True)
 
 
 def test_digest_ignores_memory_layout(images):
@@ -120,3 +154,19 @@ IMAGE, LABEL = np.zeros((4, 1, 2, 2), np.uint8), np.zeros(4, np.int64)
 def test_build_refuses(x, y, train_rows, words, message):
     with pytest.raises(InputError, match=message):
         datasets.build("bad", "mirror", x, y, train_rows, ("a", "b"), vocabulary=words)
+
+
+@pytest.mark.parametrize(
+    ("owner", "message"),
+    [
+        (np.zeros(4, np.int32), "owner must be int64 with one owner per row of x"),
+        (np.array(["a"] * 4), "owner must be int64 .* not <U1"),
+        (np.zeros(3, np.int64), r"one owner per row of x \(4\), not int64 \(3,\)"),
+        (np.array([0, 2, 0, 2]), r"numbered 0\.\.1 without gaps, not 0\.\.2"),
+        (np.array([1, 2, 3, 4]), r"numbered 0\.\.3 without gaps, not 1\.\.4"),
+        (np.array([-1, 0, 1, 2]), r"numbered 0\.\.3 without gaps, not -1\.\.2"),
+    ],
+)
+def test_build_refuses_owners(owner, message):
+    with pytest.raises(InputError, match=message):
+        datasets.build("bad", "mirror", IMAGE, LABEL, 3, ("a", "b"), owner=owner)

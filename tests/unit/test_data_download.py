@@ -9,7 +9,7 @@ import datasets
 import numpy as np
 import pytest
 import yaml
-from tiny_mirror import LABELS, PIXELS, entry, folder, write_mirror
+from tiny_mirror import LABELS, PIXELS, entry, folder, write_mirror, write_owned
 
 from clustered_fl.data import download as downloads
 from clustered_fl.data import sources
@@ -98,6 +98,25 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch, mirror, registry,
     assert there.digest == here.digest
     left = sorted(path.name for path in (tmp_path / "cache" / "someone" / "tiny").iterdir())
     assert left == ["test-00000-of-00001.parquet", "train-00000-of-00001.parquet"]
+
+
+def test_one_split_is_all_that_is_asked_for_where_there_is_one(monkeypatch, tmp_path):
+    owners, asked = list("aabb"), []
+    write_owned(folder(tmp_path), "train", owners, [10, 11, 12, 13])
+    load = datasets.load_dataset
+
+    def from_mirror(name: str, revision: str, split: str, **options) -> datasets.Dataset:
+        asked.append(split)
+        return load(str(tmp_path / name), split=split, **options)
+
+    monkeypatch.setattr(datasets, "load_dataset", from_mirror)
+    owned = entry(owner="writer", rows={"train": 4, "test": 0})
+    for _ in range(2):
+        downloads.download(owned, folder(tmp_path / "cache"))
+    assert asked == ["train"]
+    here, there = (sources.read_mirror(place, owned) for place in (tmp_path, tmp_path / "cache"))
+    assert here.digest == there.digest
+    assert here.owner.tolist() == [0, 1, 0, 1]
 
 
 def test_nothing_is_downloaded_without_a_pinned_revision(tmp_path):

@@ -23,14 +23,14 @@ ATTEMPTS = 3
 
 
 def download(entry: Entry, folder: Path) -> None:
-    """Fetch both splits into `folder`, unless they are there already.
+    """Fetch what the publisher made, one split or two, unless it is there already.
 
     Tries `ATTEMPTS` times, waiting 1 and 2 s between, because hosts of datasets fail often.
 
     Raises:
         InputError: if the dataset cannot be fetched, with the last reason.
     """
-    if _is_there(folder):
+    if _is_there(entry, folder):
         return
     fetch = FETCH[entry.host]
     for attempt in range(ATTEMPTS):
@@ -50,15 +50,15 @@ def download(entry: Entry, folder: Path) -> None:
     )
 
 
-def _is_there(folder: Path) -> bool:
+def _is_there(entry: Entry, folder: Path) -> bool:
     try:
-        return all(shards(folder, split) for split in ("train", "test"))
+        return all(shards(folder, split) for split in entry.splits)
     except InputError:
         return False
 
 
 def _from_hub(entry: Entry, folder: Path) -> None:
-    """Fetch both splits at the pinned revision, however the hub lays them out."""
+    """Fetch every split at the pinned revision, however the hub lays them out."""
     if entry.revision is None:
         raise InputError(
             f"{entry.name} has no pinned revision in the table of datasets, so it is not "
@@ -67,7 +67,7 @@ def _from_hub(entry: Entry, folder: Path) -> None:
     import datasets
 
     cache = folder / "cache"
-    for split in ("train", "test"):
+    for split in entry.splits:
         rows = datasets.load_dataset(
             entry.hub, revision=entry.revision, split=split, cache_dir=str(cache)
         )

@@ -26,8 +26,7 @@ def shards(folder: Path, split: str) -> list[Path]:
     Raises:
         InputError: if none is there or some are missing.
     """
-    pattern = f"{split}-*-of-*.parquet"
-    found = sorted(folder.glob(pattern)) or sorted(folder.glob(f"*/{pattern}"))
+    found = _files(folder, split)
     if not found:
         raise InputError(f"{folder} has no {split} split: expected {split}-00000-of-00001.parquet")
     expected = int(found[0].stem.rsplit("-", 1)[1])
@@ -39,21 +38,32 @@ def shards(folder: Path, split: str) -> list[Path]:
     return found
 
 
+def has_split(folder: Path, split: str) -> bool:
+    """Whether any file of a split is there, be it one of several."""
+    return bool(_files(folder, split))
+
+
+def _files(folder: Path, split: str) -> list[Path]:
+    pattern = f"{split}-*-of-*.parquet"
+    return sorted(folder.glob(pattern)) or sorted(folder.glob(f"*/{pattern}"))
+
+
 def read_split(folder: Path, split: str, entry: Entry) -> Split:
     """Read and decode one split ("train" or "test").
 
     Raises:
-        InputError: if a file is missing, truncated, or holds other columns, shapes or labels than
-            the entry says.
+        InputError: if a file is missing, truncated, or holds other columns, shapes, labels or
+            owners than the entry says.
     """
     files = shards(folder, split)
     table = pa.concat_tables([_table(file, entry) for file in files])
     values, labels = table[entry.column], table[entry.label]
-    if values.null_count or labels.null_count:
+    if any(column.null_count for column in table.columns):
         raise InputError(f"{files[0]} has empty cells: {_again(entry)}")
     rows = values.to_pylist() if entry.is_text else _images(values, entry, files[0])
     classes = _class_names(files[0], entry)
-    return Split(rows, _labels(labels, len(classes), entry, files[0]), classes)
+    numbers = _labels(labels, len(classes), entry, files[0])
+    return Split(rows, numbers, classes, _owners(table, entry, files[0]))
 
 
 def content_digest(split: Split) -> str:
@@ -80,12 +90,12 @@ def _table(file: Path, entry: Entry) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"cannot read {file} ({reason}): {_again(entry)}") from error
-    if not {entry.column, entry.label} <= set(table.column_names):
+    if not set(entry.columns) <= set(table.column_names):
         raise InputError(
-            f"{file} has the columns {', '.join(table.column_names)}, expected {entry.column} and "
-            f"{entry.label}"
+            f"{file} has the columns {', '.join(table.column_names)}, expected "
+            f"{' and '.join(entry.columns)}"
         )
-    return table.select([entry.column, entry.label])
+    return table.select(entry.columns)
 
 
 def _images(cells: pa.ChunkedArray, entry: Entry, file: Path) -> np.ndarray:
@@ -126,6 +136,16 @@ def _labels(column: pa.ChunkedArray, classes: int, entry: Entry, file: Path) -> 
             f"{_again(entry)}"
         )
     return labels
+
+
+def _owners(table: pa.Table, entry: Entry, file: Path) -> np.ndarray:
+    """Name of every row's owner, str [N]; empty if the entry names no column of owners."""
+    if entry.owner is None:
+        return np.empty(0, str)
+    kind = table[entry.owner].type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise InputError(f"{file}: column {entry.owner} must hold strings, not {kind}")
+    return np.array(table[entry.owner].to_pylist(), str)
 
 
 def _class_names(file: Path, entry: Entry) -> tuple[str, ...]:

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from clustered_fl.data import builtin, dataset, text
+from clustered_fl.data.compose import first_classes, join
 from clustered_fl.data.dataset import Dataset, Split
 from clustered_fl.data.download import download
-from clustered_fl.data.parquet import content_digest, read_split
-from clustered_fl.data.registry import Entry, find, read_registry
+from clustered_fl.data.owners import divide, numbered
+from clustered_fl.data.parquet import content_digest, has_split, read_split
+from clustered_fl.data.registry import Composed, Entry, find, read_registry
 from clustered_fl.errors import InputError
 
 SOURCES = ("builtin", "mirror", "download")
@@ -39,7 +41,15 @@ def prepare(
     Raises:
         InputError: if there is no such dataset or source, or its data cannot be used.
     """
-    entry = find(read_registry(registry), name)
+    table = read_registry(registry)
+    entry = find(table, name)
+    where = (source, mirror, cache)
+    if isinstance(entry, Entry):
+        return _read(entry, *where, require_complete)
+    return _composed(entry, table, where, require_complete)
+
+
+def _read(entry: Entry, source: str, mirror: Path, cache: Path, require_complete: bool) -> Dataset:
     if source == "builtin":
         return _stand_in(entry, require_complete)
     if source == "mirror":
@@ -48,6 +58,26 @@ def prepare(
         download(entry, cache / entry.hub)
         return read_mirror(cache, entry, require_complete, source)
     raise InputError(f"there is no data source {source!r}; choose from {', '.join(SOURCES)}")
+
+
+def _composed(
+    entry: Composed,
+    table: dict[str, Entry],
+    where: tuple[str, Path, Path],
+    require_complete: bool,
+) -> Dataset:
+    """Read every part and join them; one of which only some classes are wanted may be partial."""
+    parts = []
+    for name, classes in entry.union.items():
+        part = _read(table[name], *where, require_complete and classes == "all")
+        parts.append(part if classes == "all" else first_classes(part, classes, table[name]))
+    joined = join(entry.name, parts)
+    if require_complete and not joined.complete:
+        raise InputError(
+            f"the complete {entry.name} is required, but the source `{where[0]}` has only "
+            f"({joined.note}): complete the mirror or use the data source `download`"
+        )
+    return joined
 
 
 def _stand_in(entry: Entry, require_complete: bool) -> Dataset:
@@ -73,12 +103,19 @@ def read_mirror(
     folder = mirror / entry.hub
     if not folder.is_dir():
         raise InputError(f"{folder} does not exist: {_remedy(entry, folder)}")
-    splits = {split: read_split(folder, split, entry) for split in ("train", "test")}
+    splits = _splits(folder, entry)
     missing = _missing(splits, entry)
     if missing and (require_complete or entry.content):
         raise InputError(f"{folder} holds only {missing}: {_remedy(entry, folder)}")
     _check_content(splits, entry, folder)
     return _canonical(splits, entry, source, missing)
+
+
+def _splits(folder: Path, entry: Entry) -> dict[str, Split]:
+    """Both splits as they lie there, or divided by owner where the publisher made one only."""
+    if entry.owner and not entry.rows.test and not has_split(folder, "test"):
+        return divide(read_split(folder, "train", entry))
+    return {split: read_split(folder, split, entry) for split in ("train", "test")}
 
 
 def _remedy(entry: Entry, folder: Path) -> str:
@@ -125,6 +162,15 @@ def _canonical(splits: dict[str, Split], entry: Entry, source: str, note: str) -
         x = text.encode([*train.rows, *test.rows], known, entry.shape[0])
     else:
         x = np.concatenate([train.rows, test.rows])
-    y = np.concatenate([train.labels, test.labels])
-    train_rows, complete = len(train.labels), not note
-    return dataset.build(entry.name, source, x, y, train_rows, train.classes, complete, note, known)
+    return dataset.build(
+        entry.name,
+        source,
+        x,
+        np.concatenate([train.labels, test.labels]),
+        len(train.labels),
+        train.classes,
+        complete=not note,
+        note=note,
+        vocabulary=known,
+        owner=numbered(train, test),
+    )
