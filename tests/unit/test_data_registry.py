@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from clustered_fl.data.builtin import STAND_INS
-from clustered_fl.data.registry import find, read_registry
+from clustered_fl.data.registry import Composed, Entry, find, read_registry
 from clustered_fl.errors import InputError
 
 COMMITTED = Path(__file__).parents[2] / "config" / "datasets.yaml"
@@ -23,6 +23,8 @@ ENTRY = {
     "stand_in": None,
 }
 
+SMALL = {"tiny": ENTRY, "small": ENTRY}
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -35,16 +37,34 @@ def write(tmp_path):
 
 
 def test_committed_table_is_valid():
-    registry = read_registry(COMMITTED)
-    assert {"mnist", "cifar10", "ag_news"} <= set(registry)
-    for entry in registry.values():
+    entries = [entry for entry in read_registry(COMMITTED).values() if isinstance(entry, Entry)]
+    assert {"mnist", "cifar10", "ag_news"} <= {entry.name for entry in entries}
+    for entry in entries:
         assert len(set(entry.classes)) == len(entry.classes)
-        assert entry.stand_in is None or entry.stand_in in STAND_INS
+        assert entry.stand_in in STAND_INS
+
+
+def test_committed_cifar20_has_twenty_distinct_classes():
+    registry = read_registry(COMMITTED)
+    assert registry["cifar20"].union == {"cifar10": "all", "cifar100": 10}
+    classes = {*registry["cifar10"].classes, *sorted(registry["cifar100"].classes)[:10]}
+    assert len(classes) == 20
+
+
+def test_only_femnist_knows_its_writers():
+    entries = [entry for entry in read_registry(COMMITTED).values() if isinstance(entry, Entry)]
+    owned = {entry.name: entry.owner for entry in entries if entry.owner}
+    assert owned == {"femnist": "writer_id"}
+    (femnist,) = (entry for entry in entries if entry.owner)
+    assert femnist.columns == ("image", "character", "writer_id")
+    assert {entry.splits for entry in entries if entry != femnist} == {("train", "test")}
+    assert femnist.splits == ("train",)
 
 
 def test_committed_sizes_are_the_published_ones():
     registry = read_registry(COMMITTED)
-    classes = {name: len(entry.classes) for name, entry in registry.items()}
+    entries = {name: entry for name, entry in registry.items() if isinstance(entry, Entry)}
+    classes = {name: len(entry.classes) for name, entry in entries.items()}
     assert classes == {
         "mnist": 10,
         "fashion_mnist": 10,
@@ -77,6 +97,36 @@ def test_shape_tells_text_from_images(write):
 def test_wrong_key_is_named(write, change, message):
     with pytest.raises(InputError, match=message):
         read_registry(write({"tiny": ENTRY | change}))
+
+
+def test_composed_of_others(write):
+    registry = read_registry(write({"both": {"union": {"tiny": "all", "small": 1}}} | SMALL))
+    assert registry["both"] == Composed(name="both", union={"tiny": "all", "small": 1})
+    assert find(registry, "both").name == "both"
+
+
+@pytest.mark.parametrize(
+    ("union", "change", "message"),
+    [
+        ({"tiny": "some"}, {}, r"both\.union\.tiny.*: input should be 'all'; keys are union$"),
+        ({"tiny": 0}, {}, r"both\.union\.tiny"),
+        ({}, {}, r"both\.union: dictionary should have at least 1 item"),
+        ({"tiny": "all", "smal": 1}, {}, r"both\.union: smal must be a dataset of the table"),
+        ({"both": "all"}, {}, r"both\.union: both must be a dataset .* images without owners"),
+        ({"tiny": 1, "small": 1}, {"shape": [8]}, r"both\.union: small must be a dataset"),
+        ({"tiny": 1, "small": 1}, {"owner": "writer"}, r"both\.union: small must be a dataset"),
+        ({"tiny": 1, "small": 1}, {"shape": [1, 2, 3]}, "images of small and tiny differ in shape"),
+    ],
+)
+def test_parts_that_do_not_fit(write, union, change, message):
+    table = SMALL | {"small": ENTRY | change, "both": {"union": union}}
+    with pytest.raises(InputError, match=message):
+        read_registry(write(table))
+
+
+def test_composed_has_no_other_key(write):
+    with pytest.raises(InputError, match=r"both\.hub: extra inputs are not permitted; keys are u"):
+        read_registry(write(SMALL | {"both": {"union": {"tiny": 1}, "hub": "someone/both"}}))
 
 
 @pytest.mark.parametrize("content", ["", "tiny", "tiny: 3", "- tiny"])

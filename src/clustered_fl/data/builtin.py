@@ -10,10 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from clustered_fl.data.dataset import Split
+from clustered_fl.data.garments import GARMENTS, garments
 from clustered_fl.data.glyphs import digits
+from clustered_fl.data.handwriting import CHARACTERS, LETTERS, letters, writers
 from clustered_fl.data.registry import Entry
 from clustered_fl.data.shapes import CLASSES as SHAPE_CLASSES
-from clustered_fl.data.shapes import shapes
+from clustered_fl.data.shapes import FINE_CLASSES, fine_shapes, shapes
 from clustered_fl.data.topics import articles
 from clustered_fl.errors import InputError
 
@@ -24,7 +26,9 @@ class StandIn(NamedTuple):
     """How to make one stand-in.
 
     `make(rows, random)` returns (training rows, training labels, test rows, test labels) for
-    rows = (number of training rows, number of test rows); rows are images or texts.
+    rows = (number of training rows, number of test rows); rows are images or texts. Where they
+    have owners, it returns their names as well, of training and of test rows, and decides by
+    itself how many of all rows are test rows.
     """
 
     make: Callable[[tuple[int, int], np.random.Generator], tuple]
@@ -43,6 +47,27 @@ STAND_INS = {
     ),
     "shapes": StandIn(
         shapes, (6000, 1000), SHAPE_CLASSES, "6,000 and 1,000 drawings of coloured textured shapes"
+    ),
+    "fine_shapes": StandIn(
+        fine_shapes,
+        (4000, 800),
+        FINE_CLASSES,
+        "4,000 and 800 drawings of coloured textured shapes in 20 classes",
+    ),
+    "letters": StandIn(
+        letters,
+        (4700, 940),
+        LETTERS,
+        "4,700 and 940 characters of matplotlib's fonts, slanted, bent and stretched",
+    ),
+    "writers": StandIn(
+        writers,
+        (4680, 520),
+        CHARACTERS,
+        "5,200 characters of matplotlib's fonts in the hands of 40 made-up writers",
+    ),
+    "garments": StandIn(
+        garments, (6000, 1000), GARMENTS, "6,000 and 1,000 drawings of patterned garments"
     ),
     "topics": StandIn(
         articles,
@@ -65,9 +90,9 @@ def stand_in(entry: Entry) -> tuple[dict[str, Split], str]:
         )
     chosen = STAND_INS[entry.stand_in]
     random = np.random.default_rng(list(entry.stand_in.encode()))
-    train_x, train_y, test_x, test_y = chosen.make(chosen.rows, random)
+    train_x, train_y, test_x, test_y, *owners = chosen.make(chosen.rows, random)
     splits = {
-        "train": Split(train_x, train_y, chosen.classes),
-        "test": Split(test_x, test_y, chosen.classes),
+        "train": Split(train_x, train_y, chosen.classes, *owners[:1]),
+        "test": Split(test_x, test_y, chosen.classes, *owners[1:]),
     }
     return splits, f"{NOTE} ({chosen.described})"
