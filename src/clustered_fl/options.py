@@ -1,7 +1,9 @@
-"""A ledger's settings become arguments of a call, or one sentence says what is wrong with them."""
+"""A ledger's names become modules and its settings arguments; one sentence says what is wrong."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from importlib.util import find_spec
 from inspect import signature
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ConfigDict, ValidationError, validate_call
@@ -12,6 +14,27 @@ Made = TypeVar("Made")
 
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 """For dataclasses of settings: an unknown setting is an error, not ignored."""
+
+
+def module_called(name: str, package: str, what: str, shared: Collection[str] = ()) -> str:
+    """Dotted name of the module `name` of `package`: adding one is adding a file, and no more.
+
+    Nothing is imported, and there is no table of names, so that a new module changes no code
+    fingerprint but its own.
+
+    Args:
+        name: from the ledger.
+        package: dotted name.
+        what: how a user knows such modules, the start of the sentence.
+        shared: modules of the package that are not to be named.
+    Raises:
+        InputError: if there is no such module.
+    """
+    folder = Path(find_spec(package).origin).parent
+    names = sorted({path.stem for path in folder.glob("*.py")} - {"__init__", *shared})
+    if name not in names:
+        raise InputError(f"unknown {what} {name!r}; allowed are {', '.join(names)}")
+    return f"{package}.{name}"
 
 
 def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **given: Any) -> Made:

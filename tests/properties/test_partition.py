@@ -6,13 +6,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from clustered_fl.data.dataset import build
-from clustered_fl.data.federation import build_federation
-from clustered_fl.data.partition import (
-    equal_shares,
-    group_of_clients,
-    label_permutations,
-    label_swaps,
-)
+from clustered_fl.data.label_maps import label_permutations, label_swaps
+from clustered_fl.data.partitions import build_federation
+from clustered_fl.data.shares import equal_shares, group_of_clients
 
 SEEDS = st.integers(0, 2**32 - 1)
 TRAIN, TEST, CLASSES = 60, 40, 6

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from clustered_fl.data import dataset as datasets
-from clustered_fl.data.federation import build_federation, load, save
+from clustered_fl.data.federation import load, save
+from clustered_fl.data.partitions import build_federation
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
@@ -172,8 +173,8 @@ TOPIC = {"clients": 10, "held_out": 0.5}
         (
             "dirichlet",
             {},
-            "unknown partition 'dirichlet'; allowed are congruent_pair, label_permutation, "
-            "label_swap, topic_per_client",
+            "unknown partition 'dirichlet'; allowed are congruent_pair, disjoint_labels, "
+            "label_permutation, label_swap, shared_label_ring, structured, topic_per_client, ",
         ),
         ("label_swap", SWAP | {"groups": 0}, "0 groups for 5 clients"),
         ("label_swap", SWAP | {"groups": 6, "clients": 12}, "label swap of 6 groups needs 12 labe"),

@@ -5,13 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from clustered_fl.data.partition import (
-    equal_shares,
-    group_of_clients,
-    label_permutations,
-    label_swaps,
-    single_model_ceiling,
-)
+from clustered_fl.data.label_maps import label_permutations, label_swaps, single_model_ceiling
+from clustered_fl.data.shares import equal_shares, group_of_clients
 from clustered_fl.errors import InputError
 
 

@@ -6,21 +6,15 @@ JSON header, so that training needs neither the dataset libraries nor this parti
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from clustered_fl.data import partition
-from clustered_fl.data.dataset import Dataset
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
-from clustered_fl.options import call
-from clustered_fl.randomness import generator
 
 
 @dataclass(frozen=True)
@@ -53,116 +47,6 @@ class Federation:
     def sizes(self) -> np.ndarray:
         """Training rows of each client, newcomers included."""
         return np.array([len(rows) for rows in self.train])
-
-
-def build_federation(dataset: Dataset, seed: int, kind: str = "", **settings: Any) -> Federation:
-    """Create the federation `kind` with its settings from the ledger; same seed, same federation.
-
-    Raises:
-        InputError: if the kind is unknown, or the dataset cannot fill it.
-    """
-    if kind not in PARTITIONS:
-        raise InputError(f"unknown partition {kind!r}; allowed are {', '.join(sorted(PARTITIONS))}")
-    given = {"dataset": dataset, "seed": seed}
-    return _checked(call(PARTITIONS[kind], f"partition {kind}", settings, **given))
-
-
-def _checked(federation: Federation) -> Federation:
-    empty = [i for i, rows in enumerate(federation.train) if not len(rows)]
-    if empty:
-        raise InputError(f"client {empty[0]} has no samples; every client needs at least one")
-    if not all(map(len, federation.test_sets)):
-        raise InputError("a test set is empty; every client needs at least one sample to test on")
-    return federation
-
-
-def _relabelled(
-    dataset: Dataset, seed: int, clients: int, samples: int | None, newcomers: int, maps: np.ndarray
-) -> Federation:
-    """Equal random shares, one label map per group, everybody tested on all test rows."""
-    groups = partition.group_of_clients(clients, len(maps))
-    rows = np.arange(dataset.train_rows)
-    train = partition.equal_shares(rows, clients, samples, generator(seed, "shares"))
-    test = np.arange(dataset.train_rows, len(dataset.y))
-    sets, test_of = [test], [0] * clients
-    if newcomers:
-        joining = partition.equal_shares(
-            test, len(maps) * 2, newcomers, generator(seed, "newcomers")
-        )[: len(maps)]
-        train, groups = train + joining, np.concatenate([groups, np.arange(len(maps))])
-        sets, test_of = [test, np.setdiff1d(test, joining)], test_of + [1] * len(maps)
-    return Federation(
-        tuple(train), tuple(sets), np.array(test_of), maps[groups], groups, len(groups) - clients
-    )
-
-
-def _label_swap(
-    dataset: Dataset,
-    seed: int,
-    clients: int,
-    groups: int,
-    samples: int | None = None,
-    swaps: tuple[tuple[int, int], ...] = (),
-    newcomers: int = 0,
-) -> Federation:
-    maps = partition.label_swaps(len(dataset.classes), groups, swaps, generator(seed, "swaps"))
-    return _relabelled(dataset, seed, clients, samples, newcomers, maps)
-
-
-def _label_permutation(
-    dataset: Dataset,
-    seed: int,
-    clients: int,
-    groups: int,
-    samples: int | None = None,
-    newcomers: int = 0,
-) -> Federation:
-    rng = generator(seed, "permutations")
-    maps = partition.label_permutations(len(dataset.classes), groups, rng)
-    return _relabelled(dataset, seed, clients, samples, newcomers, maps)
-
-
-def _congruent_pair(dataset: Dataset, seed: int, samples: int | None = None) -> Federation:
-    """Two clients with disjoint labels, the lower and the upper half (CFL Fig. 8, congruent)."""
-    classes = len(dataset.classes)
-    upper = dataset.y >= classes // 2
-    split = dataset.train_rows
-    train, tests = [], []
-    for client, holds in enumerate((~upper, upper)):
-        rows = np.flatnonzero(holds[:split])
-        rng = generator(seed, "shares", client)
-        train += partition.equal_shares(rows, 1, samples, rng)
-        tests.append(split + np.flatnonzero(holds[split:]))
-    maps = np.tile(np.arange(classes), (2, 1))
-    # Congruent: one model serves both, so there is one true group.
-    return Federation(tuple(train), tuple(tests), np.arange(2), maps, np.zeros(2, dtype=np.int64))
-
-
-def _topic_per_client(
-    dataset: Dataset, seed: int, clients: int, held_out: float, samples: int | None = None
-) -> Federation:
-    """Every client holds texts of one class and is tested on a held-out part (CFL Fig. 10)."""
-    groups = partition.group_of_clients(clients, len(dataset.classes))
-    train, tests = [], []
-    for topic in range(len(dataset.classes)):
-        rows = np.flatnonzero(dataset.y[: dataset.train_rows] == topic)
-        members = int((groups == topic).sum())
-        for share in partition.equal_shares(
-            rows, members, samples, generator(seed, "shares", topic)
-        ):
-            cut = round(len(share) * held_out)
-            tests.append(share[:cut])
-            train.append(share[cut:])
-    maps = np.tile(np.arange(len(dataset.classes)), (clients, 1))
-    return Federation(tuple(train), tuple(tests), np.arange(clients), maps, groups)
-
-
-PARTITIONS: dict[str, Callable[..., Federation]] = {
-    "label_swap": _label_swap,
-    "label_permutation": _label_permutation,
-    "congruent_pair": _congruent_pair,
-    "topic_per_client": _topic_per_client,
-}
 
 
 def _ragged(prefix: str, arrays: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from clustered_fl.data.partition import single_model_ceiling
+from clustered_fl.data.label_maps import single_model_ceiling
 
 Record = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 from clustered_fl.claims.cfl.registry import claim
 from clustered_fl.claims.evidence import Evidence, RunEvidence
 from clustered_fl.claims.predicates import Measured
-from clustered_fl.data.partition import single_model_ceiling
+from clustered_fl.data.label_maps import single_model_ceiling
 from clustered_fl.metrics import curves
 
 # Rounds after a split within which the paper's gain is called immediate.

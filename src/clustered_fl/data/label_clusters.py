@@ -1,0 +1,62 @@
+"""Clusters of clients that hold the same few labels, and are tested on all images of them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.federation import Federation
+from clustered_fl.errors import InputError
+from clustered_fl.randomness import generator
+
+Labels = Sequence[np.ndarray]
+"""The labels of each cluster."""
+
+
+def rows_of(dataset: Dataset, label: int) -> np.ndarray:
+    """Training rows of one label, in the order of the dataset."""
+    return np.flatnonzero(dataset.y[: dataset.train_rows] == label)
+
+
+def tests_of(dataset: Dataset, labels: Labels) -> tuple[np.ndarray, ...]:
+    """Test rows of each cluster: all of its labels' (FLT's `sampling.py`, lines 246-274)."""
+    own = dataset.y[dataset.train_rows :]
+    return tuple(dataset.train_rows + np.flatnonzero(np.isin(own, each)) for each in labels)
+
+
+def assemble(
+    dataset: Dataset,
+    labels: Labels,
+    train: Sequence[np.ndarray],
+    groups: np.ndarray,
+    newcomers: int = 0,
+    shuffled_by: int | None = None,
+) -> Federation:
+    """The federation of clients that call everything by its name.
+
+    Args:
+        labels: of each cluster.
+        train: rows of each client, cluster after cluster.
+        groups: [clients] cluster of each.
+        newcomers: so many clients of each cluster, its last, join later.
+        shuffled_by: seed of a random order of the clients; None leaves them sorted by cluster.
+    Raises:
+        InputError: if nobody of a cluster would be there from the start.
+    """
+    smallest = np.bincount(groups).min()
+    if not 0 <= newcomers < smallest:
+        raise InputError(
+            f"{newcomers} newcomers of a cluster with {smallest} clients; "
+            f"allowed are 0 to {smallest - 1}"
+        )
+    order = np.arange(len(train))
+    if shuffled_by is not None:
+        order = generator(shuffled_by, "order of clients").permutation(order)
+    late = np.concatenate([order[groups[order] == g][-newcomers:] for g in range(len(labels))])
+    late = late if newcomers else late[:0]
+    order = np.concatenate([order[~np.isin(order, late)], late])
+    maps = np.tile(np.arange(len(dataset.classes)), (len(train), 1))
+    rows = tuple(train[client] for client in order)
+    return Federation(
+        rows, tests_of(dataset, labels), groups[order], maps, groups[order], len(late)
+    )
