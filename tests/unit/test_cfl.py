@@ -31,7 +31,7 @@ def assert_same_tree(state, node, vertex):
     assert found == (vertex.clients, vertex.born, vertex.split, len(vertex.children))
     if not node.children:
         group = state.leaves.index(node.id)
-        assert state.members(group) == node.clients
+        assert state.positions(list(range(len(state.grouping))))[group] == node.clients
         np.testing.assert_allclose(state.models[group], vertex.theta, atol=1e-4)
         return
     assert node.cut_similarity == pytest.approx(vertex.cut, abs=1e-4)

@@ -74,11 +74,12 @@ class Compiled:
 
     @staticmethod
     def supports(workload: Workload) -> bool:
-        """Images on a CPU, a plain network, SGD with or without momentum and FedProx."""
+        """Images on a CPU, a plain network, SGD of all layers, also with momentum and FedProx."""
         settings, task = workload.settings, workload.task
         if workload.device.type != "cpu" or not isinstance(task, ImageTask):
             return False
-        plain = settings.optimiser == "sgd" and settings.clip is None
+        simple = settings.optimiser == "sgd" and settings.clip is None
+        plain = simple and settings.layers == "all"
         return plain and getattr(workload.network, "plain", False) and _is_even(workload)
 
     def train(

@@ -40,6 +40,31 @@ def evaluate(
     return scores
 
 
+def training_losses(engine: Engine, models: Tensor, clients: Sequence[int]) -> np.ndarray:
+    """Mean training loss of each client under every model [groups, P]: float64 [n, groups].
+
+    Without dropout, as a client judges a model that it did not train (IFCA's cluster estimate).
+    """
+    found = engine.workers.map(lambda model: _losses(engine, model, clients), list(models))
+    return np.stack(found, axis=1)
+
+
+@torch.no_grad()
+def _losses(engine: Engine, model: Tensor, clients: Sequence[int]) -> np.ndarray:
+    """Mean training loss [n] of one model."""
+    network, means = engine.workers.own().load(model), np.zeros(len(clients))
+    for i, client in enumerate(clients):
+        rows, total, terms = engine.federation.train[client], 0.0, 0
+        for first in range(0, len(rows), BATCH):
+            part = rows[first : first + BATCH]
+            targets = engine.workload.targets(part, client)
+            answers = network(engine.workload.inputs(part))
+            total += float(engine.task.loss(answers, targets))
+            terms += engine.task.terms(targets)
+        means[i] = total / terms
+    return means
+
+
 @torch.no_grad()
 def _shared(engine: Engine, model: Tensor, clients: list[int], test: int) -> np.ndarray:
     """Scores of `clients` on one test set under one model."""

@@ -113,10 +113,10 @@ class InPlace(Sequential):
 
     @staticmethod
     def supports(workload: Workload) -> bool:
-        """SGD with or without momentum; FedProx and clipping need the whole gradient."""
+        """SGD of all layers; FedProx and clipping need the whole gradient."""
         settings = workload.settings
         plain = not settings.proximal and settings.clip is None
-        return plain and settings.optimiser == "sgd"
+        return plain and settings.optimiser == "sgd" and settings.layers == "all"
 
     def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
         worker: _SteppingWorker = self.workers.own(_SteppingWorker)

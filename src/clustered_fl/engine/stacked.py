@@ -229,8 +229,9 @@ class Stacked:
 
     @staticmethod
     def supports(workload: Workload) -> bool:
-        """Any settings, and any network without the layers of `UNSUPPORTED`."""
-        return not any(isinstance(layer, UNSUPPORTED) for layer in workload.network.modules())
+        """All layers of any network without those of `UNSUPPORTED`."""
+        stackable = not any(isinstance(m, UNSUPPORTED) for m in workload.network.modules())
+        return stackable and workload.settings.layers == "all"
 
     def train(
         self, start: Sequence[Tensor], clients: Sequence[int], round_: int

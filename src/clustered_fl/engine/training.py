@@ -88,9 +88,10 @@ class Engine:
             raise InputError(f"path {path!r} cannot train this run; it allows {', '.join(allowed)}")
         self.path, self._path = path, PATHS[path](self.workload, self.workers)
 
-    def initial_model(self) -> Tensor:
-        """Flat random parameters [P]; they depend on the seed only."""
-        draw = int(generator(self.seed, "initial model").integers(2**31))
+    def initial_model(self, number: int = 0) -> Tensor:
+        """Flat random parameters [P]; they depend on the seed and on which model it is only."""
+        numbers = (number,) if number else ()
+        draw = int(generator(self.seed, "initial model", *numbers).integers(2**31))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(draw)
             built = self.workload.build()

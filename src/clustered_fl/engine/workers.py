@@ -37,6 +37,9 @@ class Worker:
             end = start + parameter.numel()
             parameter.grad = self.gradient[start:end].view_as(parameter)
             start = end
+        if workload.settings.layers == "last":
+            for parameter in list(self.network.parameters())[:-2]:  # all but a weight and a bias
+                parameter.requires_grad_(False)
 
     def load(self, model: Tensor, training: bool = False) -> nn.Module:
         """Take on the parameters `model` [P]."""

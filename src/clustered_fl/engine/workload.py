@@ -30,6 +30,7 @@ class LocalSettings:
         clip: largest norm of a gradient, None for no limit.
         optimiser: "sgd", or "adam" with PyTorch's defaults and a state that starts empty in every
             round.
+        layers: "all", or "last": only the last one is trained (IFCA's code for FEMNIST).
     """
 
     epochs: int = Field(ge=1)
@@ -39,6 +40,7 @@ class LocalSettings:
     proximal: float = Field(default=0.0, ge=0)
     clip: float | None = Field(default=None, gt=0)
     optimiser: Literal["sgd", "adam"] = "sgd"
+    layers: Literal["all", "last"] = "all"
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,17 @@
     init(engine, settings) -> State
     round_(state, engine, settings, number) -> State, rows of metrics
 
-A method that can place clients which joined later also has `assign_newcomers`.
+The method's name in the ledger is the module's. A method that can place clients which joined later
+also has `assign_newcomers`; one whose `Settings` has a `relatedness` is given that of the run's
+grouping (`clustered_fl.groupings`).
 """
 
 from importlib import import_module
 from types import ModuleType
 
-from clustered_fl.errors import InputError
+from clustered_fl.options import module_called
 
-# Text, so that a run imports, and its code fingerprint covers, only the method it uses.
-METHODS = {
-    "fedavg": "clustered_fl.methods.fedavg",
-    "local": "clustered_fl.methods.local",
-    "oracle": "clustered_fl.methods.oracle",
-    "cfl": "clustered_fl.methods.cfl",
-}
+SHARED = ("groups", "state")
 
 
 def method_module(name: str) -> str:
@@ -26,9 +22,7 @@ def method_module(name: str) -> str:
     Raises:
         InputError: if there is no such method.
     """
-    if name not in METHODS:
-        raise InputError(f"unknown method {name!r}; allowed are {', '.join(sorted(METHODS))}")
-    return METHODS[name]
+    return module_called(name, "clustered_fl.methods", "method", SHARED)
 
 
 def load_method(name: str) -> ModuleType:

@@ -85,8 +85,7 @@ def round_(
         number: rounds completed before this one.
     """
     clients = participants(engine, settings.fraction, number)
-    models = [state.models[state.grouping[client]] for client in clients]
-    updates, losses = engine.train(models, clients, number)
+    updates, losses = engine.train(state.models_of(clients), clients, number)
     order = _permutation(engine, updates.shape[1]) if settings.permute else None
     sent = updates if order is None else updates[:, order]
     rows = observe(state, sent, losses, clients, engine, settings, number)
@@ -120,8 +119,7 @@ def _groups_to_split(
 ) -> list[int]:
     """Groups whose time has come, by schedule or by the paper's criteria."""
     chosen = []
-    for group in range(len(state.models)):
-        rows = [row for row, client in enumerate(clients) if state.grouping[client] == group]
+    for group, rows in state.positions(clients).items():
         members = [clients[row] for row in rows]
         if len(rows) >= settings.min_size and _is_due(
             state, group, updates[rows], members, engine, settings, number

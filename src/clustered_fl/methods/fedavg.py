@@ -42,8 +42,7 @@ def round_(
         number: rounds completed before this one.
     """
     clients = participants(engine, settings.fraction, number)
-    models = [state.models[state.grouping[client]] for client in clients]
-    updates, losses = engine.train(models, clients, number)
+    updates, losses = engine.train(state.models_of(clients), clients, number)
     rows = observe(state, updates, losses, clients, engine, settings, number)
     aggregate(state, updates, clients, engine, settings.weighting)
     state.finished = settings.eps_1 is not None and _largest_mean_norm(rows) < settings.eps_1

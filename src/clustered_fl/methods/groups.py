@@ -11,6 +11,9 @@ from scipy.spatial.distance import squareform
 
 Linkage = Literal["single", "complete"]
 
+COLUMNS = 2**17
+"""Parameters that are multiplied in double precision at a time."""
+
 
 class Bipartition(NamedTuple):
     """Two halves of a set of clients and the largest similarity across them.
@@ -28,14 +31,19 @@ class Bipartition(NamedTuple):
 def cosine_similarity(updates: np.ndarray) -> np.ndarray:
     """Pairwise cosine of the rows of `updates` [clients, parameters] -> [clients, clients].
 
-    Computed in float64 because the separation gap is a difference of numbers close to one. A zero
-    row (a client that took no step) has no direction: its similarity to all others is 0.
+    Computed in float64 because the separation gap is a difference of numbers close to one; some
+    columns at a time, because the updates may fill half of the memory. A zero row (a client that
+    took no step) has no direction: its similarity to all others is 0.
     Source: CFL eqs. (46), (47).
     """
-    rows = np.asarray(updates, dtype=np.float64)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit = np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0)
-    return np.clip(unit @ unit.T, -1.0, 1.0)
+    gram = np.zeros((len(updates), len(updates)))
+    for first in range(0, updates.shape[1], COLUMNS):
+        part = np.asarray(updates[:, first : first + COLUMNS], dtype=np.float64)
+        gram += part @ part.T
+    norms = np.sqrt(np.diag(gram))
+    lengths = np.outer(norms, norms)
+    cosines = np.divide(gram, lengths, out=np.zeros_like(gram), where=lengths > 0)
+    return np.clip(cosines, -1.0, 1.0)
 
 
 def bipartition(similarity: np.ndarray, criterion: Linkage = "single") -> Bipartition:

@@ -21,6 +21,8 @@ Weighting = Literal["samples", "uniform"]
 Row = tuple[int, str, int, str, float]
 """One measurement: round, scope ("run", "group" or "client"), member, metric, value."""
 
+MEMORY = "memory."
+
 
 @plain_dataclass
 class Node:
@@ -56,6 +58,7 @@ class State:
         cached: "node<id>.model" [P], "node<id>.updates" [clients, P], "node<id>.similarity".
         peaks: largest mean update norm seen by each group or its ancestors.
         finished: whether the method has stopped by its own rule.
+        memory: what the method itself must remember; it is no part of the record.
     """
 
     models: Tensor
@@ -65,10 +68,18 @@ class State:
     cached: dict[str, Tensor] = field(default_factory=dict)
     peaks: list[float] = field(default_factory=list)
     finished: bool = False
+    memory: dict[str, Tensor] = field(default_factory=dict)
 
-    def members(self, group: int) -> list[int]:
-        """Clients of one group, ascending."""
-        return [client for client, own in enumerate(self.grouping) if own == group]
+    def positions(self, clients: list[int]) -> dict[int, list[int]]:
+        """Where in `clients` the members of each group stand; groups without any are absent."""
+        found: dict[int, list[int]] = {}
+        for position, client in enumerate(clients):
+            found.setdefault(self.grouping[client], []).append(position)
+        return dict(sorted(found.items()))
+
+    def models_of(self, clients: list[int]) -> list[Tensor]:
+        """The model [P] of each client's group; a view, no copy."""
+        return [self.models[self.grouping[client]] for client in clients]
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON content, for a checkpoint."""
@@ -79,15 +90,18 @@ class State:
             "peaks": self.peaks,
             "finished": self.finished,
         }
-        return {"models": self.models, **self.cached}, content
+        memory = {f"{MEMORY}{name}": tensor for name, tensor in self.memory.items()}
+        return {"models": self.models, **self.cached, **memory}, content
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> "State":
         """The inverse of `pack`."""
         cached = {name: tensor for name, tensor in tensors.items() if name != "models"}
+        kept = [name for name in cached if name.startswith(MEMORY)]
+        memory = {name.removeprefix(MEMORY): cached.pop(name) for name in kept}
         tree = [Node(**node) for node in content["tree"]]
         rest = {name: content[name] for name in ("leaves", "grouping", "peaks", "finished")}
-        return cls(models=tensors["models"], tree=tree, cached=cached, **rest)
+        return cls(models=tensors["models"], tree=tree, cached=cached, memory=memory, **rest)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -97,22 +111,24 @@ class RoundSettings:
     Attributes:
         fraction: of each round's clients that participate, at least one (1.0: all).
         weighting: "samples" (n_i / n, CFL eq. 2) or "uniform" (CFL Algorithm 5, line 13).
+        similarities: measure in every round how similar the updates of a group are (CFL's gap);
+            it takes time and memory that grow with the clients and their parameters.
         gradient_every: measure the similarities of full gradients too, every so many rounds and
             never before the first; 0: never.
     """
 
     fraction: float = Field(default=1.0, gt=0, le=1)
     weighting: Weighting = "samples"
+    similarities: bool = True
     gradient_every: int = Field(default=0, ge=0)
 
 
 def start(federation: Federation, engine: Engine, grouping: list[int]) -> State:
     """One random model, the same for every group of `grouping` [clients]."""
     groups = max(grouping) + 1
-    tree = [
-        Node(g, None, [i for i, own in enumerate(grouping) if own == g], round=0)
-        for g in range(groups)
-    ]
+    tree = [Node(group, None, [], round=0) for group in range(groups)]
+    for client, group in enumerate(grouping):
+        tree[group].clients.append(client)
     models = engine.initial_model().repeat(groups, 1)
     return State(models, list(range(groups)), grouping, tree, peaks=[0.0] * groups)
 
@@ -143,12 +159,9 @@ def aggregate(
     state: State, updates: Tensor, clients: list[int], engine: Engine, weighting: Weighting
 ) -> None:
     """Add to each group's model the mean update of its participants, in place."""
-    sizes = engine.federation.sizes
-    for group in range(len(state.models)):
-        rows = [row for row, client in enumerate(clients) if state.grouping[client] == group]
-        if rows:
-            own = sizes[[clients[row] for row in rows]]
-            state.models[group] += mean_update(updates[rows], own, weighting)
+    sizes = engine.federation.sizes[clients]
+    for group, rows in state.positions(clients).items():
+        state.models[group] += mean_update(updates[rows], sizes[rows], weighting)
 
 
 def observe(
@@ -177,31 +190,30 @@ def observe(
         )
     gradients = None
     if settings.gradient_every and round_ and round_ % settings.gradient_every == 0:
-        models = [state.models[state.grouping[client]] for client in clients]
-        gradients = engine.gradients(models, clients)
-    for group, leaf in enumerate(state.leaves):
-        own = [row for row, client in enumerate(clients) if state.grouping[client] == group]
-        if own:
-            members = [clients[row] for row in own]
-            found = _group_metrics(updates[own], members, engine.federation, settings.weighting)
-            if gradients is not None:
-                found |= _similarity_metrics(gradients[own], members, engine.federation, "gradient")
-            rows += [(round_, "group", leaf, name, value) for name, value in found.items()]
+        gradients = engine.gradients(state.models_of(clients), clients)
+    for group, own in state.positions(clients).items():
+        members, leaf = [clients[row] for row in own], state.leaves[group]
+        found = _group_metrics(updates[own], members, engine.federation, settings)
+        if gradients is not None:
+            found |= _similarity_metrics(gradients[own], members, engine.federation, "gradient")
+        rows += [(round_, "group", leaf, name, value) for name, value in found.items()]
     return rows
 
 
 def _group_metrics(
-    updates: Tensor, members: list[int], federation: Federation, weighting: Weighting
+    updates: Tensor, members: list[int], federation: Federation, settings: RoundSettings
 ) -> dict[str, float]:
     """The two norm criteria (CFL eqs. 30, 31) and the similarities of one group's updates."""
     norms = updates.norm(dim=1)
-    mean = mean_update(updates, federation.sizes[members], weighting)
+    mean = mean_update(updates, federation.sizes[members], settings.weighting)
     found = {
         "size": float(len(members)),
         "mean_update_norm": float(mean.norm()),
         "max_update_norm": float(norms.max()),
         "average_update_norm": float(norms.mean()),
     }
+    if not settings.similarities:
+        return found
     return found | _similarity_metrics(updates, members, federation, "update")
 
 

@@ -1,0 +1,108 @@
+"""IFCA: every client joins the cluster whose model fits its data best (Ghosh et al. 2020).
+
+In each round a participant computes the training loss of all cluster models, trains the best one,
+and the trained models of a cluster are averaged (the official "model averaging" option). FLT starts
+it with rounds of FedAvg and then, as IFCA's own code for FEMNIST, trains random clusters for a few
+rounds, without which all models would stay equal.
+"""
+
+import torch
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from clustered_fl.engine.evaluation import training_losses
+from clustered_fl.engine.training import Engine
+from clustered_fl.errors import InputError
+from clustered_fl.methods.state import (
+    RoundSettings,
+    Row,
+    State,
+    aggregate,
+    observe,
+    participants,
+    start,
+)
+from clustered_fl.options import STRICT
+from clustered_fl.randomness import generator
+
+
+@dataclass(frozen=True, config=STRICT)
+class Settings(RoundSettings):
+    """Settings of IFCA.
+
+    Attributes:
+        clusters: their number, which IFCA must be told.
+        pretrain: rounds of FedAvg before there are clusters.
+        random_rounds: rounds with random clusters after that; without them and without `pretrain`
+            the cluster models begin as different random models.
+    """
+
+    clusters: int = Field(ge=1)
+    pretrain: int = Field(default=0, ge=0)
+    random_rounds: int = Field(default=0, ge=0)
+
+    def __post_init__(self) -> None:
+        if self.pretrain and not self.random_rounds and self.clusters > 1:
+            raise InputError(
+                "IFCA after FedAvg needs random_rounds of 1 or more: equal models stay equal"
+            )
+
+
+def init(engine: Engine, settings: Settings) -> State:
+    """Clients in random clusters; models differ from the start unless FedAvg comes first.
+
+    Raises:
+        InputError: if there are more clusters than clients.
+    """
+    clients = engine.federation.clients
+    if settings.clusters > clients:
+        raise InputError(f"IFCA with {settings.clusters} clusters of {clients} clients; too many")
+    drawn = generator(engine.seed, "random clusters").permutation(clients) % settings.clusters
+    state = start(engine.federation, engine, drawn.tolist())
+    if not settings.pretrain and not settings.random_rounds:
+        others = [engine.initial_model(draw) for draw in range(settings.clusters)]
+        state.models = torch.stack(others)
+    return state
+
+
+def round_(
+    state: State, engine: Engine, settings: Settings, number: int
+) -> tuple[State, list[Row]]:
+    """Participants choose their cluster, train its model, and average with the others there.
+
+    Args:
+        number: rounds completed before this one.
+    """
+    clients = participants(engine, settings.fraction, number)
+    if number >= settings.pretrain + settings.random_rounds:
+        _choose(state, engine, clients)
+    updates, losses = engine.train(state.models_of(clients), clients, number)
+    rows = observe(state, updates, losses, clients, engine, settings, number)
+    if number < settings.pretrain:
+        _together(state, updates, clients, engine, settings)
+    else:
+        aggregate(state, updates, clients, engine, settings.weighting)
+    return state, rows
+
+
+def before_scores(state: State, engine: Engine, settings: Settings, number: int) -> None:
+    """Let every client choose its cluster, participant or not, as the official evaluation does."""
+    if number >= settings.pretrain + settings.random_rounds:
+        _choose(state, engine, list(range(engine.federation.clients)))
+
+
+def _choose(state: State, engine: Engine, clients: list[int]) -> None:
+    """Move clients to the model with the smallest training loss; the first of equals."""
+    best = training_losses(engine, state.models, clients).argmin(1)
+    for client, group in zip(clients, best.tolist(), strict=True):
+        state.grouping[client] = group
+
+
+def _together(
+    state: State, updates: torch.Tensor, clients: list[int], engine: Engine, settings: Settings
+) -> None:
+    """One round of FedAvg: all models are equal and stay so."""
+    grouping, state.grouping = state.grouping, [0] * len(state.grouping)
+    aggregate(state, updates, clients, engine, settings.weighting)
+    state.models[1:] = state.models[0]
+    state.grouping = grouping

@@ -1,0 +1,134 @@
+"""One-shot clustering: who averages with whom is known before the first round.
+
+FLT (Jamali-Rad, Abdizadeh, Singh, TNNLS 2022), Algorithm 3; PCA+kM+HC and every other way to relate
+clients once differ in the relatedness only, which `clustered_fl.groupings` computes. Case I (a full
+matrix) and case II (disjoint clusters) are one rule here: the new model of a client is the mean of
+the models that the clients related to it have trained, weighted by their samples. Clients that are
+related to the same ones have the same model, so there is one model per distinct row.
+
+Two printed errors are corrected: the weights of line 17 and of line 19 sum to far less than one
+(`theory.averaging_code` shows what that does), and as in Algorithm 1 only participants count.
+"""
+
+import numpy as np
+import torch
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+from clustered_fl.engine.evaluation import evaluate
+from clustered_fl.engine.training import Engine
+from clustered_fl.errors import InputError
+from clustered_fl.methods.state import (
+    RoundSettings,
+    Row,
+    State,
+    observe,
+    participants,
+    start,
+    weights,
+)
+from clustered_fl.options import STRICT
+
+COLUMNS = 2**14
+"""Parameters that are averaged at a time, so that models and what follows are not there twice."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Settings(RoundSettings):
+    """Settings of one-shot clustering.
+
+    Attributes:
+        relatedness: [clients, clients] of 0 and 1; row i says whose models client i averages.
+        placed: for each newcomer the client whose model it gets.
+    """
+
+    relatedness: np.ndarray | None = None
+    placed: np.ndarray | None = None
+
+
+def init(engine: Engine, settings: Settings) -> State:
+    """One group per distinct row of the relatedness, in order of their first clients.
+
+    Raises:
+        InputError: if there is no relatedness.
+    """
+    if settings.relatedness is None:
+        raise InputError("method one_shot needs a grouping; name one with `grouping:` in the run")
+    return start(engine.federation, engine, alike(settings.relatedness))
+
+
+def alike(relatedness: np.ndarray) -> list[int]:
+    """Group of each client: equal rows are one group; numbered by first appearance."""
+    numbers: dict[bytes, int] = {}
+    return [numbers.setdefault(row.tobytes(), len(numbers)) for row in relatedness]
+
+
+def round_(
+    state: State, engine: Engine, settings: Settings, number: int
+) -> tuple[State, list[Row]]:
+    """Train the participants from their models and average what is related.
+
+    Args:
+        number: rounds completed before this one.
+    """
+    clients = participants(engine, settings.fraction, number)
+    updates, losses = engine.train(state.models_of(clients), clients, number)
+    rows = observe(state, updates, losses, clients, engine, settings, number)
+    share = _shares(state, engine, settings, clients)
+    average(state, share, updates, clients)
+    return state, rows
+
+
+def _shares(
+    state: State, engine: Engine, settings: Settings, clients: list[int]
+) -> dict[int, np.ndarray]:
+    """Weight of each participant in the mean of each group that has related participants."""
+    sizes, found = engine.federation.sizes[clients], {}
+    for group, leaf in enumerate(state.leaves):
+        related = settings.relatedness[state.tree[leaf].clients[0]][clients] > 0
+        if related.any():
+            found[group] = np.zeros(len(clients))
+            found[group][related] = weights(sizes[related], settings.weighting)
+    return found
+
+
+def average(
+    state: State, shares: dict[int, np.ndarray], updates: Tensor, clients: list[int]
+) -> None:
+    """Replace models by weighted means of what participants have trained, in place.
+
+    Args:
+        shares: group -> weight of each participant [n]; other groups stay as they are.
+        updates: [n, P], of the participants `clients`.
+    """
+    if not shares:
+        return
+    own = np.array([state.grouping[client] for client in clients])
+    of_updates = np.stack(list(shares.values()))
+    # What a participant has trained is the model of its own group plus its update.
+    of_models = of_updates @ (own[:, None] == np.arange(len(state.models)))
+    groups = list(shares)
+    by_update, by_model = (torch.from_numpy(w).to(updates) for w in (of_updates, of_models))
+    for first in range(0, updates.shape[1], COLUMNS):
+        part = slice(first, first + COLUMNS)
+        state.models[groups, part] = by_model @ state.models[:, part] + by_update @ updates[:, part]
+
+
+def assign_newcomers(state: State, engine: Engine, settings: Settings, number: int) -> list[dict]:
+    """Each newcomer's score under the model of the cluster whose mean signature is nearest.
+
+    FLT section III-B4, "another possibility to handle newcomer clients"; the paper leaves it to
+    future work. The grouping has placed them; nobody trains.
+
+    Returns:
+        One entry per newcomer: client, true group, leaf, its clients, and the test score there.
+    """
+    federation, found = engine.federation, []
+    for newcomer, host in enumerate(settings.placed if settings.placed is not None else []):
+        client, leaf = federation.clients + newcomer, state.leaves[state.grouping[host]]
+        score = evaluate(engine, state.models, [client], [state.grouping[host]])
+        entry = {"client": client, "true_group": int(federation.groups[client]), "leaf": leaf}
+        found.append(
+            entry | {"clients": state.tree[leaf].clients, engine.task.metric: float(score[0])}
+        )
+    return found
