@@ -1,12 +1,8 @@
 """One run: a federation, a model, local training, a method and a seed; it leaves one record."""
 
 import os
-import platform
-import resource
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -14,9 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
-from clustered_fl import records
+from clustered_fl import relatedness
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
 from clustered_fl.data.dataset import Dataset
@@ -28,37 +23,15 @@ from clustered_fl.engine.task import build_task
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
-from clustered_fl.files import digest, replacing, write_json
+from clustered_fl.files import digest
+from clustered_fl.machine import peak_memory
 from clustered_fl.methods import load_method
 from clustered_fl.methods.state import Row, State
 from clustered_fl.models import build_model
 from clustered_fl.options import call
+from clustered_fl.recording import Run, write
 
 PROGRESS_SECONDS = 10
-
-
-@dataclass
-class Run:
-    """A run in progress.
-
-    Attributes:
-        config: the run as the ledger states it, resolved for one scale and seed.
-        method, settings: the method's module and its settings.
-        engine: trains and evaluates.
-        state: models and grouping.
-        rows: measurements so far.
-        completed: rounds done.
-        seconds: spent so far, interruptions not counted.
-    """
-
-    config: dict[str, Any]
-    method: ModuleType
-    settings: Any
-    engine: Engine
-    state: State
-    rows: list[Row] = field(default_factory=list)
-    completed: int = 0
-    seconds: float = 0.0
 
 
 def choose_device(name: str) -> torch.device:
@@ -98,13 +71,29 @@ def build_engine(
     return Engine(build, task, federation, local, config["seed"], device, workers)
 
 
-def begin(config: dict[str, Any], engine: Engine) -> Run:
-    """A run before its first round."""
+def begin(config: dict[str, Any], engine: Engine, grouping: Path | None = None) -> Run:
+    """A run before its first round.
+
+    Args:
+        config: as the ledger states it, resolved.
+        engine: trains and evaluates.
+        grouping: folder of what the method averages by, where the run names one.
+    Raises:
+        InputError: if the method has no such settings, or averages by no grouping.
+    """
     options = dict(config["method"])
     name = options.pop("name", "")
     method = load_method(name)
-    settings = call(method.Settings, f"method {name}", options)
+    given = _related(name, method, grouping) if grouping else {}
+    settings = call(method.Settings, f"method {name}", options, **given)
     return Run(config, method, settings, engine, method.init(engine, settings))
+
+
+def _related(name: str, method: ModuleType, grouping: Path) -> dict[str, np.ndarray]:
+    if "relatedness" not in method.Settings.__dataclass_fields__:
+        raise InputError(f"method {name} averages by no grouping; drop `grouping:` from the run")
+    found = relatedness.load(grouping)
+    return {"relatedness": found.related, "placed": found.placed}
 
 
 def step(run: Run) -> None:
@@ -120,6 +109,8 @@ def step(run: Run) -> None:
 
 def _scores(run: Run) -> list[Row]:
     """Test score of every client under its group's model after the completed rounds."""
+    if hasattr(run.method, "before_scores"):
+        run.method.before_scores(run.state, run.engine, run.settings, run.completed)
     clients = list(range(run.engine.federation.clients))
     values = evaluate(run.engine, run.state.models, clients, run.state.grouping)
     metric = run.engine.task.metric
@@ -188,6 +179,7 @@ def execute(
     out: Path,
     saved: Path,
     paths: Path,
+    grouping: Path | None,
     code: str,
     device: str,
     path: str,
@@ -202,6 +194,7 @@ def execute(
         out: folder of the record.
         saved: checkpoint file, deleted when the record is whole.
         paths: folder of calibrations, see `engine.calibration`.
+        grouping: folder of the grouping, where the run names one.
         code: fingerprint of the code that computes the run.
         device: "cpu", "cuda" or "auto".
         path: how clients are trained, key of `PATHS`, or "auto" for the fastest.
@@ -216,12 +209,13 @@ def execute(
         calibrate(engine, paths, tell)
     else:
         engine.use(path)
-    run = begin(config, engine)
+    run = begin(config, engine, grouping)
     machine = [str(place), engine.path, torch.__version__]
-    identity = digest([config, code, dataset.digest, clients_digest, *machine])
+    related = digest(run.settings.relatedness.tolist()) if grouping else ""
+    identity = digest([config, code, dataset.digest, clients_digest, related, *machine])
     with checkpoint.sole_owner(saved):
         train(run, saved, identity, config["checkpoint_every"], tell)
-        tell(f"{run.seconds:.0f} s, peak memory {_peak_memory()} MB")
+        tell(f"{run.seconds:.0f} s, peak memory {peak_memory()} MB")
         write(run, dataset, clients_digest, code, out, workers)
         saved.unlink(missing_ok=True)
 
@@ -233,68 +227,3 @@ def _make_deterministic(device: torch.device) -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False  # costs a pass over every buffer
     if device.type == "cuda":  # what deterministic products need, before the first of them
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-
-
-def write(
-    run: Run, dataset: Dataset, clients_digest: str, code: str, out: Path, workers: int
-) -> None:
-    """Write the four files of a record; record.json last: its presence means a whole one."""
-    tensors = {f"node{leaf}.model": run.state.models[g] for g, leaf in enumerate(run.state.leaves)}
-    tensors |= run.state.cached
-    tensors = {name: tensor.cpu().contiguous() for name, tensor in sorted(tensors.items())}
-    with replacing(out / records.MODELS) as beside:
-        save_file(tensors, beside)
-    records.write_rounds(out / records.ROUNDS, run.rows)
-    write_json(out / records.COST, _cost(run, workers))
-    write_json(out / records.RECORD, _record(run, dataset, clients_digest, code))
-
-
-def _record(run: Run, dataset: Dataset, clients_digest: str, code: str) -> dict[str, Any]:
-    state, federation = run.state, run.engine.federation
-    newcomers = []
-    if federation.newcomers and hasattr(run.method, "assign_newcomers"):
-        newcomers = run.method.assign_newcomers(state, run.engine, run.settings, run.completed)
-    about = ("name", "source", "digest", "train_rows", "complete", "note")
-    return {
-        "config": run.config,
-        "config_digest": digest(run.config),
-        "code": code,
-        "data": {name: getattr(dataset, name) for name in about} | {"rows": len(dataset.y)},
-        "federation_digest": clients_digest,
-        "label_maps": federation.label_maps.tolist(),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-        },
-        "device": _device_name(run.engine.device),
-        "path": run.engine.path,
-        "parameters": state.models.shape[1],
-        "metric": run.engine.task.metric,
-        "rounds": run.completed,
-        "groups": [state.leaves[group] for group in state.grouping],
-        "true_groups": federation.groups[: federation.clients].tolist(),
-        "tree": state.pack()[1]["tree"],
-        "newcomers": newcomers,
-    }
-
-
-def _cost(run: Run, workers: int) -> dict[str, Any]:
-    seconds = round(run.seconds, 1)
-    return {"seconds": seconds, "peak_memory_mb": _peak_memory(), "threads": workers}
-
-
-def _peak_memory() -> int:
-    """The largest resident memory of this process so far, in MB."""
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(kilobytes / (2**20 if sys.platform == "darwin" else 2**10))  # macOS reports bytes
-
-
-def _device_name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

@@ -1,0 +1,1 @@
+"""Autoencoders, trained without labels, whose codes tell clients apart."""

@@ -1,0 +1,50 @@
+"""An encoder in a folder: its parameters, what it is, and some reconstructions.
+
+encoder.safetensors     parameters and the running averages of batch normalisation
+pictures.safetensors    "images" and "reconstructions" uint8 [n, C, H, W], for the report
+record.json, cost.json  as of a run; record.json has the losses and comes last
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.numpy import load_file as load_arrays
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from clustered_fl.errors import InputError
+from clustered_fl.files import read_json, replacing
+from clustered_fl.models.autoencoder import Autoencoder, build_autoencoder
+
+WEIGHTS, PICTURES = "encoder.safetensors", "pictures.safetensors"
+
+
+def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write tensors, whole or not at all."""
+    with replacing(path) as beside:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside)
+
+
+def load_encoder(folder: Path) -> Autoencoder:
+    """The trained autoencoder in `folder`.
+
+    Raises:
+        InputError: if it is missing or damaged.
+    """
+    about: dict[str, Any] = read_json(folder / "record.json")
+    model = about["config"]["model"]
+    with torch.random.fork_rng(devices=[]):
+        network = build_autoencoder(image_shape=tuple(about["image_shape"]), **model)
+    try:
+        network.load_state_dict(load_file(folder / WEIGHTS))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise InputError(f"cannot read {folder / WEIGHTS}: {error}; train it again") from error
+    return network.eval()
+
+
+def load_pictures(folder: Path) -> dict[str, np.ndarray]:
+    """Some test images and their reconstructions: uint8 [n, C, H, W] each."""
+    return load_arrays(folder / PICTURES)

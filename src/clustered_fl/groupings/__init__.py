@@ -1,0 +1,21 @@
+"""One-shot methods: who is related to whom, found before training; one module per method.
+
+    Settings
+    relate(clients, encoder, settings, seed) -> Relatedness
+    compare(clients, encoder, settings, seed) -> rows of the table of comparisons
+
+The name in the ledger is the module's; `method: {name: one_shot}` trains with what was found.
+"""
+
+from clustered_fl.options import module_called
+
+SHARED = ("agreement", "clients", "distances", "signatures")
+
+
+def grouping_module(name: str) -> str:
+    """Dotted name of the module of a one-shot method.
+
+    Raises:
+        InputError: if there is no such method.
+    """
+    return module_called(name, "clustered_fl.groupings", "grouping", SHARED)

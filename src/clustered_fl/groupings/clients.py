@@ -1,0 +1,45 @@
+"""What a one-shot method may look at: the images of each client, without labels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.federation import Federation
+from clustered_fl.errors import InputError
+
+
+@dataclass(frozen=True)
+class Clients:
+    """The clients' images, and the true groups for scoring only.
+
+    Attributes:
+        x: uint8 [N, C, H, W], all images.
+        rows: of each client, newcomers last.
+        number: M, clients that are there from the start.
+        groups: [M] true groups.
+    """
+
+    x: Tensor
+    rows: tuple[np.ndarray, ...]
+    number: int
+    groups: np.ndarray
+
+    def images(self, rows: np.ndarray) -> Tensor:
+        """Images float32 [n, C, H, W] in 0..1."""
+        return self.x[torch.from_numpy(rows)].float() / 255
+
+
+def clients_of(dataset: Dataset, federation: Federation) -> Clients:
+    """The clients of a federation.
+
+    Raises:
+        InputError: if the data are no images.
+    """
+    if dataset.x.ndim != 4:
+        raise InputError(f"{dataset.name} has no images; this grouping needs images")
+    number = federation.clients
+    x = torch.from_numpy(dataset.x)
+    return Clients(x, federation.train, number, federation.groups[:number])
