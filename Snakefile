@@ -29,7 +29,7 @@ except InputError as error:
 wildcard_constraints:
     scale=PLAN.settings.scale,
     seed=r"\d+",
-    run="|".join(PLAN.runs),
+    name="|".join([*PLAN.clients, *PLAN.encoders]),
     dataset="[a-z0-9_]+",
 
 
@@ -41,6 +41,8 @@ rule all:
 
 
 include: "workflow/rules/data.smk"
+include: "workflow/rules/encoder.smk"
+include: "workflow/rules/grouping.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/study.smk"
 include: "workflow/rules/artefact.smk"

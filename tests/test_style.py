@@ -154,7 +154,7 @@ def test_proportions(lengths, expected):
         ("theory/separation.py", "methods.cfl", False),
         ("theory/separation.py", "engine.training", False),
         ("engine/training.py", "methods.cfl", False),
-        ("data/partition.py", "models.cnn", False),
+        ("data/shares.py", "models.cnn", False),
         ("errors.py", "files", False),
         ("metrics/gap.py", "claims.cfl", False),
         ("newcomer.py", "files", False),

@@ -44,9 +44,10 @@ def partition(arguments: argparse.Namespace) -> None:
     """Create a federation from a dataset."""
     from clustered_fl.data import dataset as datasets
     from clustered_fl.data import federation
+    from clustered_fl.data.partitions import build_federation
 
     settings = arguments.settings
-    built = federation.build_federation(datasets.load(arguments.data), arguments.seed, **settings)
+    built = build_federation(datasets.load(arguments.data), arguments.seed, **settings)
     federation.save(built, arguments.out)
 
 
@@ -61,10 +62,33 @@ def train(arguments: argparse.Namespace) -> None:
         out=arguments.out,
         saved=arguments.checkpoint,
         paths=arguments.paths,
+        grouping=arguments.grouping,
         code=arguments.code,
         device=arguments.device,
         path=arguments.path,
         workers=arguments.workers,
+        tell=tell,
+    )
+
+
+def encoder(arguments: argparse.Namespace) -> None:
+    """Train an encoder."""
+    from clustered_fl.pretraining import execute
+
+    execute(arguments.config, arguments.data, arguments.out, arguments.code, tell)
+
+
+def grouping(arguments: argparse.Namespace) -> None:
+    """Find who is related to whom."""
+    from clustered_fl.clustering import execute
+
+    execute(
+        arguments.config,
+        data=arguments.data,
+        federation=arguments.federation,
+        encoder=arguments.encoder,
+        out=arguments.out,
+        code=arguments.code,
         tell=tell,
     )
 
@@ -98,7 +122,7 @@ def verdicts(arguments: argparse.Namespace) -> None:
         evaluate(
             ledger,
             predicates_of(paper),
-            {family: plan.folders([family]) for family in ledger.runs},
+            plan.evidence(ledger),
             {name: f"{plan.results}/studies/{name}" for name in ledger.studies},
             plan.settings.scale,
             plan.settings.data_source,
@@ -182,6 +206,26 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], dict[str, dict]]] =
             "out": {"type": Path, "required": True},
         },
     ),
+    "encoder": (
+        encoder,
+        {
+            "config": {**_JSON, "help": "the resolved encoder"},
+            "data": {"type": Path, "required": True},
+            "code": {"required": True, "help": "fingerprint of the code of the encoder"},
+            "out": {"type": Path, "required": True},
+        },
+    ),
+    "grouping": (
+        grouping,
+        {
+            "config": {**_JSON, "help": "the resolved grouping"},
+            "data": {"type": Path, "required": True},
+            "federation": {"type": Path, "required": True},
+            "encoder": {"type": Path, "nargs": "?", "help": "folder of the encoder"},
+            "code": {"required": True, "help": "fingerprint of the code of the grouping"},
+            "out": {"type": Path, "required": True},
+        },
+    ),
     "train": (
         train,
         {
@@ -190,6 +234,7 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], dict[str, dict]]] =
             "federation": {"type": Path, "required": True},
             "checkpoint": {"type": Path, "required": True},
             "paths": {"type": Path, "required": True, "help": "folder of calibrations"},
+            "grouping": {"type": Path, "nargs": "?", "help": "folder of the run's grouping"},
             "code": {"required": True, "help": "fingerprint of the code of the run"},
             "device": {"default": "auto"},
             "path": {"default": "auto", "help": "how clients are trained"},

@@ -1,122 +1,34 @@
-"""The ledger of a paper: its runs, studies, artefacts and claims, checked when read.
+"""The ledger of a paper: its runs, groupings, studies, artefacts and claims, checked when read.
 
 One file per paper, `config/papers/<paper>.yaml`. Adding a run, a seed, an artefact or a claim is an
 edit of that file; unknown keys and dangling names are refused by name.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, ValidationError
 
 from clustered_fl.errors import InputError
-
-Scale = Literal["demo", "desktop", "paper"]
-SCALES: tuple[Scale, ...] = ("demo", "desktop", "paper")
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Sweep(_Strict):
-    """One run per value of one setting; the runs are called `<run>_<value>`."""
-
-    setting: str = Field(description="dotted path into the run, e.g. `federation.samples`")
-    values: dict[Scale, list[int | float]] = Field(description="values per scale")
-
-
-class Configuration(_Strict):
-    """What is trained; a scale and a sweep may change it, and a change trains again."""
-
-    dataset: str = Field(description="key of `config/datasets.yaml`")
-    federation: dict[str, Any] = Field(description="kind and its settings")
-    model: dict[str, Any] = Field(description="name and its settings")
-    training: dict[str, int | float | None] = Field(
-        description="epochs, batch_size, lr, momentum, clip, proximal of local training"
-    )
-    method: dict[str, Any] = Field(description="name and its settings")
-    rounds: int = Field(ge=1, description="communication rounds")
-    evaluate_every: int = Field(default=5, ge=1, description="rounds between two tests")
-    checkpoint_every: int = Field(default=10, ge=1, description="rounds between two checkpoints")
-    variant: Literal["paper", "code"] = Field(
-        default="paper", description="the printed formula or what the authors' public code does"
-    )
-
-
-class Run(Configuration):
-    """A training: federation x model x local training x method, for some seeds."""
-
-    purpose: str = Field(description="what the run is for")
-    expected: str = Field(description="expected number, from the paper where it gives one")
-    minutes: dict[Scale, float] = Field(description="expected minutes per seed on one CPU core")
-    seeds: dict[Scale, list[int]] = Field(description="seeds per scale; none: not run there")
-    scales: dict[Scale, dict[str, Any]] = Field(
-        default={}, description="settings that differ at a scale, nested like the run"
-    )
-    sweep: Sweep | None = Field(default=None, description="one run per value of one setting")
-
-
-class Study(_Strict):
-    """A computation without training: toy problems and numerical checks of theorems."""
-
-    purpose: str = Field(description="what the study is for")
-    function: str = Field(description="module.function below `clustered_fl.theory`")
-    settings: dict[str, Any] = Field(default={}, description="arguments of the function")
-    scales: dict[Scale, dict[str, Any]] = Field(
-        default={}, description="arguments that differ at a scale"
-    )
-
-
-class Artefact(_Strict):
-    """One table or figure, made by a notebook from records and studies."""
-
-    kind: Literal["figure", "table"] = Field(description="`figure` or `table`")
-    title: str = Field(description="shown above it")
-    caption: str = Field(description="what is seen and how it was made")
-    published: str = Field(description="what the paper's item shows, with its numbers")
-    where: str = Field(description="place in the paper")
-    notebook: str = Field(description="path below `notebooks/`")
-    runs: list[str] = Field(default=[], description="runs that the notebook reads")
-    studies: list[str] = Field(default=[], description="studies that the notebook reads")
-    parameters: dict[str, Any] = Field(
-        default={}, description="further values of the notebook's parameters cell"
-    )
-
-
-class Claim(_Strict):
-    """One statement of the paper; its predicate has the same id in clustered_fl.claims."""
-
-    artefact: str = Field(description="the table or figure that shows it")
-    statement: str = Field(description="what the paper says, right or wrong")
-    published: str = Field(description="the paper's number, or 'not stated'")
-    where: str = Field(description="place in the paper")
-    runs: list[str] = Field(default=[], description="runs that the predicate measures")
-    studies: list[str] = Field(default=[], description="studies that the predicate reads")
-    note: str = Field(default="", description="our one honest sentence about the verdict")
-
-
-class Ledger(_Strict):
-    """Everything the project knows of one paper."""
-
-    paper: str = Field(description="short name, as in the name of the file")
-    title: str = Field(description="title of the paper")
-    authors: str = Field(description="authors of the paper")
-    versions: list[str] = Field(description="versions of the paper, the leading one first")
-    contradictions: list[str] = Field(
-        default=[],
-        description="where the paper contradicts itself or its code, whatever we measure",
-    )
-    runs: dict[str, Run] = Field(description="trainings, by name")
-    studies: dict[str, Study] = Field(description="computations without training, by name")
-    artefacts: dict[str, Artefact] = Field(description="tables and figures, by name of the target")
-    claims: dict[str, Claim] = Field(description="statements of the paper, by id")
+from clustered_fl.schema import (
+    SCALES,
+    Artefact,
+    Claim,
+    Configuration,
+    Encoder,
+    EncoderConfiguration,
+    Grouping,
+    GroupingConfiguration,
+    Ledger,
+    Run,
+    Scale,
+    Study,
+    Sweep,
+)
 
 
 class _Loader(yaml.SafeLoader):
@@ -126,20 +38,6 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+$"), list("+-0123456789")
 )
-
-
-def key_table(model: type[BaseModel]) -> str:
-    """The keys of one part of the configuration as a Markdown table."""
-    lines = ["| key | default | meaning |", "|---|---|---|"]
-    for name, field in model.model_fields.items():
-        lines.append(f"| `{name}` | {_default(field)} | {field.description} |")
-    return "\n".join(lines)
-
-
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "required"
-    return "unset" if field.default is None else f"`{json.dumps(field.default)}`"
 
 
 def load_ledger(path: Path) -> Ledger:
@@ -189,7 +87,8 @@ def _first_problem(where: str, error: ValidationError, model: type[BaseModel]) -
 
 
 def _allowed(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
-    parts = {"runs": Run, "studies": Study, "artefacts": Artefact, "claims": Claim, "sweep": Sweep}
+    parts = {"encoders": Encoder, "groupings": Grouping, "runs": Run, "sweep": Sweep}
+    parts |= {"studies": Study, "artefacts": Artefact, "claims": Claim}
     # Every other part of a location is a name that somebody gave.
     for part in location[:-1:2]:
         model = parts.get(str(part), model)
@@ -197,29 +96,89 @@ def _allowed(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
 
 
 def _check_names(path: Path, ledger: Ledger) -> None:
-    """Every run, study and artefact that something refers to must exist."""
-    for user, entry in [*ledger.artefacts.items(), *ledger.claims.items()]:
-        for kind, one in (("runs", "run"), ("studies", "study")):
-            missing = [name for name in getattr(entry, kind) if name not in getattr(ledger, kind)]
-            if missing:
-                raise InputError(f"{path}: {user} names {one} {missing[0]!r}, which is not there")
+    """What is computed has a name of its own, and everything that something refers to exists."""
+    for name, count in Counter([*ledger.encoders, *ledger.groupings, *ledger.runs]).items():
+        if count > 1:
+            raise InputError(f"{path}: {name!r} is there twice among encoders, groupings and runs")
+    for user, kind, name in _references(ledger):
+        if name not in getattr(ledger, kind):
+            one = "study" if kind == "studies" else kind.removesuffix("s")
+            raise InputError(f"{path}: {user} names {one} {name!r}, which is not there")
+
+
+def _references(ledger: Ledger) -> Iterator[tuple[str, str, str]]:
+    """Who refers to what: user, section of the ledger, name."""
+    for user, artefact in ledger.artefacts.items():
+        for kind in ("runs", "studies", "groupings", "encoders"):
+            yield from ((user, kind, name) for name in getattr(artefact, kind))
     for user, claim in ledger.claims.items():
-        if claim.artefact not in ledger.artefacts:
-            raise InputError(
-                f"{path}: {user} names artefact {claim.artefact!r}, which is not there"
-            )
+        for kind in ("runs", "studies", "groupings"):
+            yield from ((user, kind, name) for name in getattr(claim, kind))
+        yield user, "artefacts", claim.artefact
+    for user, run in ledger.runs.items():
+        yield from ((user, "groupings", name) for name in [run.grouping] if name)
+    for user, grouping in ledger.groupings.items():
+        yield from ((user, "encoders", name) for name in [grouping.encoder] if name)
 
 
 def _check_changes(path: Path, ledger: Ledger) -> None:
-    """What a scale or a sweep makes of a run must be a run again."""
+    """What a scale or a sweep makes of an entry must be one again."""
     for scale in SCALES:
         for name, run in ledger.runs.items():
             for member, config in _configurations(name, run, scale):
-                try:
-                    Configuration.model_validate(config)
-                except ValidationError as error:
-                    where = f"{path}: run {member} at scale {scale}"
-                    raise InputError(_first_problem(where, error, Configuration)) from error
+                where = f"{path}: run {member} at scale {scale}"
+                _require_same_clients(where, _checked(where, config, Configuration), ledger, scale)
+        for name, grouping in ledger.groupings.items():
+            where = f"{path}: grouping {name} at scale {scale}"
+            _checked(where, _at(grouping, GroupingConfiguration, scale), GroupingConfiguration)
+        for name, encoder in ledger.encoders.items():
+            where = f"{path}: encoder {name} at scale {scale}"
+            _checked(where, _at(encoder, EncoderConfiguration, scale), EncoderConfiguration)
+
+
+def _checked(where: str, config: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    try:
+        return model.model_validate(config).model_dump()
+    except ValidationError as error:
+        raise InputError(_first_problem(where, error, model)) from error
+
+
+def _require_same_clients(where: str, config: dict[str, Any], ledger: Ledger, scale: Scale) -> None:
+    """A run averages by the relatedness of its own clients, or it means nothing."""
+    if not config["grouping"]:
+        return
+    grouping = _at(ledger.groupings[config["grouping"]], GroupingConfiguration, scale)
+    for key in ("dataset", "federation"):
+        if config[key] != grouping[key]:
+            raise InputError(f"{where} has another {key} than its grouping {config['grouping']}")
+
+
+def resolved_encoders(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
+    """Every encoder of the ledger at one scale, settings merged: name -> configuration."""
+    about = {"paper": ledger.paper, "scale": scale}
+    return {
+        name: _at(encoder, EncoderConfiguration, scale) | about | {"name": name}
+        for name, encoder in ledger.encoders.items()
+    }
+
+
+def resolved_groupings(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
+    """Every grouping of the ledger at one scale, settings merged.
+
+    Returns:
+        Name -> "config", without the seed, and "seeds".
+    """
+    found = {}
+    for name, grouping in ledger.groupings.items():
+        config = _at(grouping, GroupingConfiguration, scale)
+        config |= {"name": name, "paper": ledger.paper, "scale": scale}
+        found[name] = {"config": config, "seeds": grouping.seeds.get(scale, [])}
+    return found
+
+
+def _at(entry: Encoder | Grouping | Run, model: type[BaseModel], scale: Scale) -> dict[str, Any]:
+    """The part of an entry that a scale may change, as it is there."""
+    return _merged(entry.model_dump(include=set(model.model_fields)), entry.scales.get(scale, {}))
 
 
 def resolved_runs(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
@@ -238,9 +197,7 @@ def resolved_runs(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
 
 
 def _configurations(name: str, run: Run, scale: Scale) -> Iterator[tuple[str, dict[str, Any]]]:
-    config = _merged(
-        run.model_dump(include=set(Configuration.model_fields)), run.scales.get(scale, {})
-    )
+    config = _at(run, Configuration, scale)
     if run.sweep is None:
         yield name, config
         return

@@ -10,15 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from clustered_fl.claims.papers import MODULES
+from clustered_fl.data.partitions import partition_module
 from clustered_fl.errors import InputError
 from clustered_fl.fingerprint import fingerprint, imported_by
-from clustered_fl.ledger import Artefact, Ledger, Study, load_ledger, resolved_runs
+from clustered_fl.groupings import grouping_module
+from clustered_fl.ledger import (
+    load_ledger,
+    resolved_encoders,
+    resolved_groupings,
+    resolved_runs,
+)
 from clustered_fl.methods import method_module
 from clustered_fl.models import model_module
+from clustered_fl.schema import Artefact, Ledger, Study
 from clustered_fl.settings import Settings
 
 FORMATS = {"figure": ("png", "pdf", "svg", "csv"), "table": ("csv", "md", "tex")}
 RECORD_FILES = ("record.json", "cost.json", "rounds.parquet", "models.safetensors")
+GROUPING_FILES = ("record.json", "cost.json", "relatedness.safetensors", "comparisons.parquet")
+ENCODER_FILES = ("record.json", "cost.json", "encoder.safetensors", "pictures.safetensors")
 
 
 class Plan:
@@ -34,6 +44,8 @@ class Plan:
         self.results = f"results/{settings.scale}"
         self.data = f"data/{settings.data_source}"
         self.ledgers = {paper: load_ledger(ledgers / f"{paper}.yaml") for paper in settings.papers}
+        self.encoders: dict[str, dict[str, Any]] = {}
+        self.groupings: dict[str, dict[str, Any]] = {}
         self.runs: dict[str, dict[str, Any]] = {}
         self.studies: dict[str, Study] = {}
         self.artefacts: dict[str, Artefact] = {}
@@ -41,8 +53,12 @@ class Plan:
             self._add(ledger)
         for run in self.runs.values():
             _code_of(run["config"])
+        for name in self.clients:
+            self._partition(name)
 
     def _add(self, ledger: Ledger) -> None:
+        self.encoders |= resolved_encoders(ledger, self.settings.scale)
+        self.groupings |= resolved_groupings(ledger, self.settings.scale)
         self.runs |= resolved_runs(ledger, self.settings.scale)
         self.studies |= ledger.studies
         self.artefacts |= ledger.artefacts
@@ -74,6 +90,11 @@ class Plan:
             for run in runs
         }
 
+    def evidence(self, ledger: Ledger) -> dict[str, dict[str, dict[int, str]]]:
+        """Record folders that claims are measured on: family -> run or grouping -> seed."""
+        runs = {family: self.folders([family]) for family in ledger.runs}
+        return runs | {name: self.grouping_folders([name]) for name in ledger.groupings}
+
     def records(self, families: list[str]) -> list[str]:
         """Files that must exist before these families can be read."""
         folders = self.folders(families).values()
@@ -88,13 +109,78 @@ class Plan:
         """Records of these studies; their tables lie beside them."""
         return [f"{self.results}/studies/{name}/record.json" for name in names]
 
+    @property
+    def clients(self) -> dict[str, dict[str, Any]]:
+        """Everything that has a federation, runs and groupings: name -> resolved entry."""
+        return self.runs | self.groupings
+
     def dataset_of(self, wildcards: Any) -> str:
-        """Canonical arrays that a run trains on."""
-        return f"{self.data}/{self._config(wildcards)['dataset']}.safetensors"
+        """Canonical arrays that a run, a grouping or an encoder is computed from."""
+        name = wildcards.name
+        config = self.encoders[name] if name in self.encoders else self.clients[name]["config"]
+        return f"{self.data}/{config['dataset']}.safetensors"
 
     def federation_settings(self, wildcards: Any) -> str:
-        """The federation of a run, as JSON."""
-        return json.dumps(self._config(wildcards)["federation"], sort_keys=True)
+        """The federation of a run or a grouping, as JSON."""
+        return json.dumps(self.clients[wildcards.name]["config"]["federation"], sort_keys=True)
+
+    def federation_code(self, wildcards: Any) -> str:
+        """Fingerprint of the partition of a run or a grouping."""
+        return fingerprint("clustered_fl.data.partitions", self._partition(wildcards.name))
+
+    def _partition(self, name: str) -> str:
+        return partition_module(self.clients[name]["config"]["federation"].get("kind", ""))
+
+    def encoder_config(self, wildcards: Any) -> str:
+        """The resolved encoder, as JSON."""
+        return json.dumps(self.encoders[wildcards.name], sort_keys=True)
+
+    def encoder_files(self, names: list[str]) -> list[str]:
+        """What these encoders leave."""
+        folders = [f"{self.results}/encoders/{name}" for name in names]
+        return [f"{folder}/{name}" for folder in folders for name in ENCODER_FILES]
+
+    def encoder_of(self, wildcards: Any) -> str:
+        """Folder of a grouping's encoder, "" if it needs none."""
+        encoder = self.groupings[wildcards.name]["config"]["encoder"]
+        return f"{self.results}/encoders/{encoder}" if encoder else ""
+
+    def encoder_record(self, wildcards: Any) -> list[str]:
+        """The record of a grouping's encoder, if it needs one."""
+        return [f"{folder}/record.json" for folder in [self.encoder_of(wildcards)] if folder]
+
+    def grouping_config(self, wildcards: Any) -> str:
+        """The resolved grouping with its seed, as JSON."""
+        config = self.groupings[wildcards.name]["config"] | {"seed": int(wildcards.seed)}
+        return json.dumps(config, sort_keys=True)
+
+    def grouping_code(self, wildcards: Any) -> str:
+        """Fingerprint of what finds a grouping."""
+        method = self.groupings[wildcards.name]["config"]["method"]
+        return fingerprint("clustered_fl.clustering", grouping_module(method.get("name", "")))
+
+    def grouping_folders(self, names: list[str]) -> dict[str, dict[int, str]]:
+        """Folder of every seed of these groupings."""
+        return {
+            name: {seed: f"{self.results}/groupings/{name}/seed{seed}" for seed in seeds}
+            for name in names
+            for seeds in [self.groupings[name]["seeds"][: self.settings.seeds]]
+        }
+
+    def grouping_files(self, names: list[str]) -> list[str]:
+        """What these groupings leave, all seeds."""
+        folders = self.grouping_folders(names).values()
+        paths = [path for seeds in folders for path in seeds.values()]
+        return [f"{path}/{name}" for path in paths for name in GROUPING_FILES]
+
+    def grouping_of(self, wildcards: Any) -> str:
+        """Folder of a run's grouping, "" if it averages by none."""
+        grouping = self._config(wildcards)["grouping"]
+        return f"{self.results}/groupings/{grouping}/seed{wildcards.seed}" if grouping else ""
+
+    def grouping_record(self, wildcards: Any) -> list[str]:
+        """The record of a run's grouping, if it averages by one."""
+        return [f"{folder}/record.json" for folder in [self.grouping_of(wildcards)] if folder]
 
     def run_config(self, wildcards: Any) -> str:
         """The resolved run with its seed, as JSON."""
@@ -106,11 +192,11 @@ class Plan:
         return fingerprint("clustered_fl.runs", *_code_of(self._config(wildcards)))
 
     def _config(self, wildcards: Any) -> dict[str, Any]:
-        if wildcards.run not in self.runs:
+        if wildcards.name not in self.runs:
             raise InputError(
-                f"unknown run {wildcards.run!r}; the ledger has {', '.join(self.runs)}"
+                f"unknown run {wildcards.name!r}; the ledger has {', '.join(self.runs)}"
             )
-        return self.runs[wildcards.run]["config"]
+        return self.runs[wildcards.name]["config"]
 
     def study_settings(self, wildcards: Any) -> str:
         """Settings of a study at this scale, as JSON."""
@@ -126,7 +212,9 @@ class Plan:
     def artefact_inputs(self, wildcards: Any) -> list[str]:
         """Everything that an artefact's notebook reads."""
         artefact = self.artefacts[wildcards.artefact]
-        return self.records(artefact.runs) + self.study_files(artefact.studies)
+        files = self.records(artefact.runs) + self.study_files(artefact.studies)
+        files += self.grouping_files(artefact.groupings)
+        return files + self.encoder_files(artefact.encoders)
 
     def artefact_notebook(self, wildcards: Any) -> str:
         """Source of an artefact's notebook."""
@@ -148,6 +236,11 @@ class Plan:
             "scale": self.settings.scale,
             "source": self.settings.data_source,
         }
+        if artefact.groupings:
+            values["groupings"] = self.grouping_folders(artefact.groupings)
+        if artefact.encoders:
+            folders = {name: f"{self.results}/encoders/{name}" for name in artefact.encoders}
+            values["encoders"] = folders
         return json.dumps(values | artefact.parameters, sort_keys=True)
 
     def artefact_caption(self, wildcards: Any) -> str:

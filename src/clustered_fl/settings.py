@@ -6,7 +6,18 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clustered_fl.errors import InputError
-from clustered_fl.ledger import Artefact, Claim, Ledger, Run, Scale, Study, Sweep, key_table
+from clustered_fl.schema import (
+    Artefact,
+    Claim,
+    Encoder,
+    Grouping,
+    Ledger,
+    Run,
+    Scale,
+    Study,
+    Sweep,
+    key_table,
+)
 
 Source = Literal["builtin", "mirror", "download"]
 
@@ -14,7 +25,7 @@ INTRODUCTION = """\
 What is computed: `config.yaml`. What there is to compute: one ledger per paper in `papers/`. Where
 datasets come from: `datasets.yaml`, explained at its top. Unknown keys are refused by name.
 
-This file is generated from `src/clustered_fl/settings.py` and `ledger.py`, and a test compares:
+This file is generated from `src/clustered_fl/settings.py` and `schema.py`, and a test compares:
 
     python -c "from clustered_fl.settings import readme; print(readme())" > config/README.md"""
 
@@ -29,7 +40,7 @@ class Settings(BaseModel):
         description="`demo` (built-in data, minutes), `desktop` (real data, reduced sizes, hours "
         "on 2 cores) or `paper` (the papers' own sizes, for a GPU)",
     )
-    papers: list[Literal["cfl"]] = Field(
+    papers: list[Literal["cfl", "flt"]] = Field(
         default=["cfl"],
         min_length=1,
         description="papers to reproduce; each has a ledger in `config/papers/`",
@@ -99,6 +110,8 @@ def readme() -> str:
     parts = {
         "`config.yaml`": Settings,
         "`papers/<paper>.yaml`": Ledger,
+        "An entry of `encoders`": Encoder,
+        "An entry of `groupings`": Grouping,
         "An entry of `runs`": Run,
         "The key `sweep` of a run": Sweep,
         "An entry of `studies`": Study,

@@ -22,7 +22,7 @@ from clustered_fl.claims.verdicts import (
 )
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
-from clustered_fl.ledger import Ledger
+from clustered_fl.schema import Ledger
 
 POSITIVE = Predicate("CFL-X", {"x": "> 0"}, lambda evidence: {})
 

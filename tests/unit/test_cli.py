@@ -14,6 +14,7 @@ import yaml
 from clustered_fl.cli import STEPS, main
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
+from clustered_fl.data.partitions import build_federation
 from clustered_fl.errors import InputError
 from clustered_fl.fingerprint import SOURCE
 from clustered_fl.studies import execute, load_tables
@@ -163,7 +164,7 @@ def test_a_dataset_becomes_a_federation(capsys, preparing, tmp_path):
     options = {"data": preparing["out"], "seed": 1, "settings": settings, "out": out}
     assert main(arguments("partition", **options)) == 0
     federation, _ = federations.load(out)
-    expected = federations.build_federation(found, 1, **json.loads(settings))
+    expected = build_federation(found, 1, **json.loads(settings))
     for mine, theirs in zip(federation.train, expected.train, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 

@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 
@@ -10,14 +11,15 @@ import yaml
 
 from clustered_fl.claims.papers import predicates_of
 from clustered_fl.claims.verdicts import check_complete
-from clustered_fl.data.federation import PARTITIONS
+from clustered_fl.data.partitions import partition_module
 from clustered_fl.data.registry import read_registry
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
-from clustered_fl.ledger import SCALES, Configuration, load_ledger, resolved_runs
+from clustered_fl.ledger import load_ledger, resolved_runs
 from clustered_fl.methods import load_method
 from clustered_fl.models import IMAGE_MODELS, build_model
 from clustered_fl.runs import begin
+from clustered_fl.schema import SCALES, Configuration
 from clustered_fl.theory import checks, demo_index_bug, geometry, paths, separation, violations
 
 ROOT = Path(__file__).parents[2]
@@ -312,7 +314,8 @@ def test_every_dataset_is_known_and_has_a_stand_in_for_the_demo(ledger):
 def test_every_federation_takes_its_settings(ledger):
     for config in configurations(ledger):
         settings = dict(config["federation"])
-        signature(PARTITIONS[settings.pop("kind")]).bind("dataset", "seed", **settings)
+        build = import_module(partition_module(settings.pop("kind"))).build
+        signature(build).bind("dataset", "seed", **settings)
 
 
 def test_every_local_training_takes_its_settings(ledger):

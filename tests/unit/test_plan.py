@@ -13,10 +13,10 @@ import yaml
 
 from clustered_fl.errors import InputError
 from clustered_fl.fingerprint import SOURCE, fingerprint
-from clustered_fl.ledger import SCALES
 from clustered_fl.methods import method_module
 from clustered_fl.models import model_module
 from clustered_fl.plan import FORMATS, RECORD_FILES, Plan
+from clustered_fl.schema import SCALES
 from clustered_fl.settings import Settings
 
 PAPERS = Path(__file__).parents[2] / "config" / "papers"
@@ -33,7 +33,7 @@ def demo():
 
 
 def of_run(run: str, seed: int = 0) -> SimpleNamespace:
-    return SimpleNamespace(run=run, seed=str(seed))
+    return SimpleNamespace(name=run, seed=str(seed))
 
 
 def of_artefact(artefact: str) -> SimpleNamespace:
@@ -53,7 +53,7 @@ def test_an_unknown_run_is_named_with_those_that_there_are(demo):
 @pytest.mark.parametrize(
     ("part", "value", "sentence"),
     [
-        ("method", {"name": "magic"}, "unknown method 'magic'; allowed are cfl, fedavg, local,"),
+        ("method", {"name": "magic"}, "unknown method 'magic'; allowed are cfl, fedavg, fedsem,"),
         ("model", {"name": "big"}, "unknown model 'big'; allowed are le_net, leaf_cnn, mlp,"),
         ("method", {}, "the method of the run cfl_fig9 needs a name"),
         ("model", {"names": "le_net"}, "the model of the run cfl_fig9 needs a name"),
@@ -127,7 +127,7 @@ def test_parameters_do_not_depend_on_the_process():
     program = (
         "from pathlib import Path; from types import SimpleNamespace as N\n"
         "from clustered_fl.plan import Plan; from clustered_fl.settings import Settings\n"
-        f"plan = Plan(Settings(), Path({str(PAPERS)!r})); run = N(run='cfl_fig9', seed='0')\n"
+        f"plan = Plan(Settings(), Path({str(PAPERS)!r})); run = N(name='cfl_fig9', seed='0')\n"
         "artefact, study = N(artefact='cfl_fig9'), N(study='cfl_paths')\n"
         "print(plan.run_config(run), plan.run_code(run), plan.federation_settings(run))\n"
         "print(plan.artefact_parameters(artefact), plan.study_settings(study))\n"

@@ -123,7 +123,7 @@ def test_report_of_nothing(tmp_path):
 def test_runs_say_what_was_computed_and_what_it_cost(report):
     text = pages(report)["runs.html"].words()
     assert "label_swap, clients 4, samples 10, 30 (a run each)" in text
-    assert "accuracy 0.3 90.0 500" in text
+    assert "accuracy 0.3 after 2 rounds 90.0 500" in text
     assert "mnist (builtin), 1,797 rows" in text
     assert "0.5 1.5" in text  # expected and measured minutes
 

@@ -19,6 +19,7 @@ from clustered_fl import records, runs
 from clustered_fl.cli import main
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
+from clustered_fl.data.partitions import build_federation
 from clustered_fl.engine import checkpoint
 from clustered_fl.errors import InputError
 from clustered_fl.fingerprint import SOURCE
@@ -44,7 +45,7 @@ def inputs(tmp_path_factory):
     data = datasets.build("mnist", "builtin", x, y, 150, tuple("0123456789"))
     datasets.save(data, folder / "data.safetensors")
     settings = {"clients": 4, "groups": 2, "samples": 20, "newcomers": 5}
-    built = federations.build_federation(data, 0, "label_permutation", **settings)
+    built = build_federation(data, 0, "label_permutation", **settings)
     federations.save(built, folder / "federation.safetensors")
     return {"data": folder / "data.safetensors", "federation": folder / "federation.safetensors"}
 
@@ -74,6 +75,7 @@ def execute(inputs, folder: Path, config: dict | None = None, **changes) -> list
         "out": folder / "record",
         "saved": folder / "checkpoint.safetensors",
         "paths": folder / "paths",
+        "grouping": None,
         "code": "0123456789abcdef",
         "device": "cpu",
         "path": "compiled",
@@ -247,7 +249,7 @@ def test_a_checkpoint_of_another_federation_is_not_continued(inputs, tmp_path, m
         execute(inputs, tmp_path)
     data = datasets.load(inputs["data"])
     settings = {"clients": 4, "groups": 2, "samples": 20, "newcomers": 5}
-    other = federations.build_federation(data, 1, "label_permutation", **settings)
+    other = build_federation(data, 1, "label_permutation", **settings)
     federations.save(other, tmp_path / "other.safetensors")
     lines = execute(inputs, tmp_path, federation=tmp_path / "other.safetensors")
     assert not any("continuing" in line for line in lines)
@@ -272,6 +274,7 @@ def command(inputs, folder: Path, config: dict, *more: str) -> list[str]:
         "federation": inputs["federation"],
         "checkpoint": folder / "checkpoint.safetensors",
         "paths": folder / "paths",
+        "grouping": None,
         "code": "0123456789abcdef",
         "device": "cpu",
         "path": "compiled",

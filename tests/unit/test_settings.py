@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from clustered_fl.errors import InputError
-from clustered_fl.ledger import SCALES
+from clustered_fl.schema import SCALES
 from clustered_fl.settings import Settings, read_settings, readme
 
 CONFIG = Path(__file__).parents[2] / "config"

@@ -9,8 +9,8 @@ from PIL import Image
 from clustered_fl import records
 from clustered_fl.claims.verdicts import COLUMNS
 from clustered_fl.files import write_json
-from clustered_fl.ledger import Ledger
 from clustered_fl.report.entries import Scope
+from clustered_fl.schema import Ledger
 
 NASTY = "<script>alert('x')</script> & | done"
 

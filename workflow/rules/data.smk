@@ -4,7 +4,7 @@
 #   config/datasets.yaml                                    what each dataset must look like
 # OUTPUTS
 #   data/<source>/<dataset>.safetensors                     canonical arrays, verified
-#   results/<scale>/federations/<run>/seed<seed>.safetensors    who holds what
+#   results/<scale>/federations/<name>/seed<seed>.safetensors    who holds what
 
 
 rule dataset:
@@ -46,11 +46,13 @@ rule partition:
     input:
         data=PLAN.dataset_of,
     output:
-        federation="results/{scale}/federations/{run}/seed{seed}.safetensors",
+        federation="results/{scale}/federations/{name}/seed{seed}.safetensors",
     log:
-        "logs/{scale}/federations/{run}/seed{seed}.log",
+        "logs/{scale}/federations/{name}/seed{seed}.log",
     benchmark:
-        "logs/benchmarks/{scale}/federations/{run}/seed{seed}.tsv"
+        "logs/benchmarks/{scale}/federations/{name}/seed{seed}.tsv"
+    wildcard_constraints:
+        name="|".join(PLAN.clients),
     conda:
         "../../environment.yml"
     resources:
@@ -58,7 +60,7 @@ rule partition:
         runtime=5,
     params:
         settings=PLAN.federation_settings,
-        code=fingerprint("clustered_fl.data.federation"),
+        code=PLAN.federation_code,
     shell:
         """
         exec &> >(tee {log:q})

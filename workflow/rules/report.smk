@@ -20,6 +20,8 @@ rule report_site:
         tested="results/{scale}/verdicts.tested",
         artefacts=[file for name in PLAN.artefacts for file in PLAN.artefact_files(name)],
         records=PLAN.records([run["family"] for run in PLAN.runs.values()]),
+        groupings=PLAN.grouping_files(list(PLAN.groupings)),
+        encoders=PLAN.encoder_files(list(PLAN.encoders)),
         studies=PLAN.study_files(list(PLAN.studies)),
         templates=sorted(map(str, Path("src/clustered_fl/report/templates").iterdir())),
     output:

@@ -2,9 +2,10 @@
 #
 # REQUIRED INPUTS
 #   data/<source>/<dataset>.safetensors
-#   results/<scale>/federations/<run>/seed<seed>.safetensors
+#   results/<scale>/federations/<name>/seed<seed>.safetensors
+#   results/<scale>/groupings/<grouping>/seed<seed>/...    for runs that average by one
 # OUTPUTS
-#   results/<scale>/runs/<run>/seed<seed>/{record.json,cost.json,rounds.parquet,models.safetensors}
+#   results/<scale>/runs/<name>/seed<seed>/{record.json,cost.json,rounds.parquet,models.safetensors}
 #
 # The checkpoint is deliberately no output: a failed job loses its outputs, and a run must continue
 # where it was. What reruns a training: its configuration, its federation, or the meaning of the code
@@ -15,16 +16,19 @@ rule train:
     """Train one run of the ledger and leave its record."""
     input:
         data=PLAN.dataset_of,
-        federation="results/{scale}/federations/{run}/seed{seed}.safetensors",
+        federation="results/{scale}/federations/{name}/seed{seed}.safetensors",
+        grouping=PLAN.grouping_record,
     output:
-        record="results/{scale}/runs/{run}/seed{seed}/record.json",
-        cost="results/{scale}/runs/{run}/seed{seed}/cost.json",
-        rounds="results/{scale}/runs/{run}/seed{seed}/rounds.parquet",
-        models="results/{scale}/runs/{run}/seed{seed}/models.safetensors",
+        record="results/{scale}/runs/{name}/seed{seed}/record.json",
+        cost="results/{scale}/runs/{name}/seed{seed}/cost.json",
+        rounds="results/{scale}/runs/{name}/seed{seed}/rounds.parquet",
+        models="results/{scale}/runs/{name}/seed{seed}/models.safetensors",
     log:
-        "logs/{scale}/runs/{run}/seed{seed}.log",
+        "logs/{scale}/runs/{name}/seed{seed}.log",
     benchmark:
-        "logs/benchmarks/{scale}/runs/{run}/seed{seed}.tsv"
+        "logs/benchmarks/{scale}/runs/{name}/seed{seed}.tsv"
+    wildcard_constraints:
+        name="|".join(PLAN.runs),
     conda:
         "../../environment.yml"
     threads: 1
@@ -38,7 +42,8 @@ rule train:
         device=PLAN.settings.device,
         path=PLAN.settings.path,
         paths="results/{scale}/paths",
-        checkpoint="results/{scale}/checkpoints/{run}/seed{seed}.safetensors",
+        grouping=PLAN.grouping_of,
+        checkpoint="results/{scale}/checkpoints/{name}/seed{seed}.safetensors",
     shell:
         """
         exec &> >(tee -a {log:q})
@@ -51,6 +56,7 @@ rule train:
             --device {params.device:q} \
             --path {params.path:q} \
             --paths {params.paths:q} \
+            --grouping {params.grouping:q} \
             --workers {threads} \
             --out "$(dirname {output.record:q})"
         """

@@ -14,6 +14,7 @@ rule verdicts:
     input:
         ledgers=expand("config/papers/{paper}.yaml", paper=PLAN.settings.papers),
         records=PLAN.records([run["family"] for run in PLAN.runs.values()]),
+        groupings=PLAN.grouping_files(list(PLAN.groupings)),
         studies=PLAN.study_files(list(PLAN.studies)),
     output:
         table="results/{scale}/verdicts.csv",

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from clustered_fl import relatedness
 from clustered_fl.metrics import curves
 from clustered_fl.records import load_record
+from clustered_fl.relatedness import Relatedness
 from clustered_fl.studies import load_tables
 
 
@@ -59,11 +61,39 @@ class RunEvidence:
 
 
 @dataclass(frozen=True)
+class GroupingEvidence:
+    """One grouping and seed, read when asked for."""
+
+    folder: Path
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Configuration, groups, true groups, agreement."""
+        return load_record(self.folder)
+
+    @cached_property
+    def found(self) -> Relatedness:
+        """The arrays."""
+        return relatedness.load(self.folder)
+
+    @cached_property
+    def comparisons(self) -> pd.DataFrame:
+        """Agreement of other settings: k, distance, gamma, umap_seed, ari, components, ..."""
+        return pd.read_parquet(self.folder / relatedness.COMPARISONS)
+
+    @property
+    def true_groups(self) -> np.ndarray:
+        """True group of every client."""
+        return np.array(self.record["true_groups"])
+
+
+@dataclass(frozen=True)
 class Evidence:
     """Everything a claim names, for one seed.
 
     Attributes:
-        runs: family of the ledger -> run -> folder of the record of this seed.
+        runs: family of the ledger -> run -> folder of the record of this seed; a grouping is a
+            family of one.
         studies: name -> folder.
     """
 
@@ -77,6 +107,10 @@ class Evidence:
     def members(self, family: str) -> list[RunEvidence]:
         """All runs of a family: one per value of its sweep."""
         return [RunEvidence(folder) for folder in self.runs[family].values()]
+
+    def grouping(self, name: str) -> GroupingEvidence:
+        """A grouping."""
+        return GroupingEvidence(self.runs[name][name])
 
     def folders(self, *families: str) -> curves.Folders:
         """Folder of every run of these families, as `clustered_fl.metrics` reads them."""

@@ -15,7 +15,7 @@ import pandas as pd
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.predicates import Measured, Predicate
 from clustered_fl.errors import InputError
-from clustered_fl.ledger import Claim, Ledger
+from clustered_fl.schema import Claim, Ledger
 
 COLUMNS = (
     *("claim", "paper", "artefact", "statement", "published", "measured", "holds_if", "seeds"),
@@ -25,7 +25,7 @@ VERDICTS = ("CONFIRMED", "REFUTED", "INCONCLUSIVE", "NOT RUN", "DEMO ONLY")
 AGREEMENT = 0.8
 
 Folders = Mapping[str, Mapping[str, Mapping[int | str, str]]]
-"""Family -> run -> seed -> folder."""
+"""Family -> run -> seed -> folder; a grouping is a family of one."""
 
 
 def check_complete(ledger: Ledger, predicates: Mapping[str, Predicate]) -> None:
@@ -80,7 +80,7 @@ def evaluate(
 
     Args:
         ledger, predicates: the claims and their tests.
-        folders: records of every run, empty where a run has no seed at this scale.
+        folders: records of every run and grouping, empty where it has no seed at this scale.
         studies: folder of every study.
         scale, source: shown beside every verdict.
     Raises:
@@ -107,7 +107,7 @@ def _row(
     evidence = _evidence(claim, folders, studies)
     measured = [predicate.measure(one) for one in evidence]
     verdict = judge(predicate, measured) if measured else "NOT RUN"
-    if measured and claim.runs and source == "builtin":
+    if measured and wanted(claim) and source == "builtin":
         verdict = "DEMO ONLY"
     return {
         "claim": name,
@@ -119,22 +119,28 @@ def _row(
         "holds_if": predicate.text,
         "seeds": len(measured),
         "scale": scale,
-        "source": source if claim.runs else "none",
+        "source": source if wanted(claim) else "none",
         "verdict": verdict,
         "note": claim.note,
     }
 
 
+def wanted(claim: Claim) -> list[str]:
+    """Runs and groupings that a claim is measured on."""
+    return [*claim.runs, *claim.groupings]
+
+
 def _evidence(claim: Claim, folders: Folders, studies: Mapping[str, str]) -> list[Evidence]:
     """One piece of evidence per seed that all runs of the claim have."""
     places = {name: Path(studies[name]) for name in claim.studies}
-    if not claim.runs:
+    names = wanted(claim)
+    if not names:
         return [Evidence({}, places)]
     # A family without runs at this scale has no seeds either: the claim is then not run.
-    runs = [seeds for family in claim.runs for seeds in (folders[family] or {family: {}}).values()]
+    runs = [seeds for family in names for seeds in (folders[family] or {family: {}}).values()]
     common = set.intersection(*(set(map(int, seeds)) for seeds in runs))
     return [
-        Evidence({family: _of_seed(folders[family], seed) for family in claim.runs}, places)
+        Evidence({family: _of_seed(folders[family], seed) for family in names}, places)
         for seed in sorted(common)
     ]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from clustered_fl.ledger import Artefact, Claim, Ledger, Run, Scale, Study
 from clustered_fl.report.verdicts import Verdict
+from clustered_fl.schema import Artefact, Claim, Encoder, Grouping, Ledger, Run, Scale, Study
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class SeedEntry:
 
 @dataclass(frozen=True)
 class RunEntry:
-    """One run of the ledger: itself, or all members of its sweep."""
+    """One run of the ledger, itself or all members of its sweep; or one grouping or encoder."""
 
     name: str
-    about: Run
+    about: Run | Grouping | Encoder
     configuration: dict[str, Any]
     seeds: list[SeedEntry]
 
@@ -118,6 +118,8 @@ class PaperEntry:
     """A paper; `claims` is None where no verdicts were computed."""
 
     ledger: Ledger
+    encoders: dict[str, RunEntry]
+    groupings: dict[str, RunEntry]
     runs: dict[str, RunEntry]
     studies: dict[str, StudyEntry]
     artefacts: list[ArtefactEntry]
@@ -125,8 +127,13 @@ class PaperEntry:
 
     @property
     def seeds(self) -> list[SeedEntry]:
-        """All seeds of all runs."""
-        return [seed for run in self.runs.values() for seed in run.seeds]
+        """All seeds of everything that leaves records of data."""
+        return [seed for entry in self.computed.values() for seed in entry.seeds]
+
+    @property
+    def computed(self) -> dict[str, RunEntry]:
+        """Encoders, groupings and runs, by name."""
+        return self.encoders | self.groupings | self.runs
 
     @property
     def verdicts(self) -> list[Verdict]:

@@ -10,7 +10,7 @@ from PIL import Image
 from clustered_fl import records
 from clustered_fl.errors import InputError
 from clustered_fl.files import read_json
-from clustered_fl.ledger import Artefact, Ledger, Run, Study, resolved_runs
+from clustered_fl.ledger import resolved_encoders, resolved_groupings, resolved_runs
 from clustered_fl.report.entries import (
     ArtefactEntry,
     ClaimEntry,
@@ -22,6 +22,7 @@ from clustered_fl.report.entries import (
     datasets,
 )
 from clustered_fl.report.verdicts import Verdict, read_verdicts
+from clustered_fl.schema import Artefact, Ledger, Run, Study
 
 VERDICTS = "verdicts.csv"
 
@@ -49,24 +50,50 @@ def gather(scope: Scope, suffixes: tuple[str, ...]) -> list[PaperEntry]:
 def _paper(
     ledger: Ledger, scope: Scope, suffixes: tuple[str, ...], verdicts: list[Verdict] | None
 ) -> PaperEntry:
+    encoders = {name: _encoder(name, ledger, scope) for name in ledger.encoders}
+    groupings = {name: _grouping(name, ledger, scope) for name in ledger.groupings}
     runs = {name: _run(name, ledger, scope) for name in ledger.runs}
+    computed = encoders | groupings | runs
     claims = None
     if verdicts is not None:
         own = [verdict for verdict in verdicts if verdict.claim in ledger.claims]
         claims = [ClaimEntry(ledger.claims[verdict.claim], verdict) for verdict in own]
     studies = {name: _study(name, about, scope) for name, about in ledger.studies.items()}
     artefacts = [
-        _artefact(name, about, scope, suffixes, claims or [], runs)
+        _artefact(name, about, scope, suffixes, claims or [], computed)
         for name, about in ledger.artefacts.items()
     ]
-    return PaperEntry(ledger, runs, studies, artefacts, claims)
+    return PaperEntry(ledger, encoders, groupings, runs, studies, artefacts, claims)
+
+
+HIDDEN = ("run", "name", "paper", "scale")
+"""Parts of a configuration that say only where it stands."""
+
+
+def _encoder(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
+    config = resolved_encoders(ledger, scope.scale)[name]
+    seed = _seed(name, 0, f"encoders/{name}", scope)
+    return RunEntry(name, ledger.encoders[name], _shown(config), [seed])
+
+
+def _grouping(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
+    resolved = resolved_groupings(ledger, scope.scale)[name]
+    seeds = [
+        _seed(name, seed, f"groupings/{name}/seed{seed}", scope)
+        for seed in resolved["seeds"][: scope.seeds]
+    ]
+    return RunEntry(name, ledger.groupings[name], _shown(resolved["config"]), seeds)
+
+
+def _shown(configuration: dict[str, Any]) -> dict[str, Any]:
+    return deepcopy({key: each for key, each in configuration.items() if key not in HIDDEN})
 
 
 def _run(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
     resolved = resolved_runs(ledger, scope.scale)
     members = {member: run for member, run in resolved.items() if run["family"] == name}
     seeds = [
-        _seed(member, seed, scope)
+        _seed(member, seed, f"runs/{member}/seed{seed}", scope)
         for member, run in members.items()
         for seed in run["seeds"][: scope.seeds]
     ]
@@ -76,8 +103,7 @@ def _run(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
 
 def _swept(configuration: dict[str, Any], run: Run, scope: Scope) -> dict[str, Any]:
     """The configuration with all values of the sweep in the place of one."""
-    hidden = ("run", "paper", "scale")
-    shown = deepcopy({key: value for key, value in configuration.items() if key not in hidden})
+    shown = _shown(configuration)
     if run.sweep is None or not shown:
         return shown
     *path, last = run.sweep.setting.split(".")
@@ -88,16 +114,20 @@ def _swept(configuration: dict[str, Any], run: Run, scope: Scope) -> dict[str, A
     return shown
 
 
-def _seed(run: str, seed: int, scope: Scope) -> SeedEntry:
-    folder = f"runs/{run}/seed{seed}"
+def _seed(run: str, seed: int, folder: str, scope: Scope) -> SeedEntry:
     if not (scope.results / folder / records.RECORD).exists():
         return SeedEntry(run, seed, folder, None, None)
     record = records.load_record(scope.results / folder)
-    return SeedEntry(run, seed, folder, record, _score(scope.results / folder, record["metric"]))
+    return SeedEntry(run, seed, folder, record, _score(scope.results / folder, record))
 
 
-def _score(folder: Path, metric: str) -> float | None:
-    rounds = records.load_rounds(folder)
+def _score(folder: Path, record: dict[str, Any]) -> float | None:
+    """Mean test score of a run, agreement of a grouping with the truth, error of an encoder."""
+    if "agreement" in record:
+        return record["agreement"]["ari"]
+    if "test_error" in record:
+        return record["test_error"]
+    rounds, metric = records.load_rounds(folder), record["metric"]
     rows = rounds[(rounds["scope"] == "client") & (rounds["metric"] == metric)]
     last = rows.loc[rows["round"] == rows["round"].max(), "value"]
     return float(last.mean()) if len(last) else None
@@ -115,11 +145,12 @@ def _artefact(
     scope: Scope,
     suffixes: tuple[str, ...],
     claims: list[ClaimEntry],
-    runs: dict[str, RunEntry],
+    computed: dict[str, RunEntry],
 ) -> ArtefactEntry:
     paths = {suffix: f"artefacts/{name}/{name}.{suffix}" for suffix in suffixes}
     files = {suffix: path for suffix, path in paths.items() if (scope.results / path).exists()}
-    data = datasets(seed for run in about.runs for seed in runs[run].done)
+    used = [*about.encoders, *about.groupings, *about.runs]
+    data = datasets(seed for name in used for seed in computed[name].done)
     sources = {scope.source, *(each["source"] for each in data)}
     return ArtefactEntry(
         name,
@@ -131,7 +162,7 @@ def _artefact(
         else [],
         claims=[claim for claim in claims if claim.about.artefact == name],
         data=data,
-        stand_ins=bool(about.runs) and "builtin" in sources,
+        stand_ins=bool(used) and "builtin" in sources,
     )
 
 

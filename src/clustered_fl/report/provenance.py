@@ -4,7 +4,8 @@ from typing import Any
 
 from clustered_fl.report.entries import PaperEntry, Scope, SeedEntry
 
-_KEPT = ("config_digest", "code", "data", "federation_digest", "device", "versions", "rounds")
+_KEPT = ("config_digest", "code", "data", "device", "versions")
+_OF_RUNS = ("federation_digest", "rounds")
 _STUDY = ("function", "settings", "seed", "config_digest", "code", "versions", "seconds")
 
 
@@ -24,7 +25,8 @@ def provenance(papers: list[PaperEntry], scope: Scope) -> dict[str, Any]:
 def _seed(entry: SeedEntry) -> dict[str, Any] | None:
     if entry.record is None:
         return None
-    return {key: entry.record[key] for key in _KEPT} | entry.record["cost"]
+    known = {key: entry.record[key] for key in _OF_RUNS if key in entry.record}
+    return {key: entry.record[key] for key in _KEPT} | known | entry.record["cost"]
 
 
 def machines(papers: list[PaperEntry]) -> list[dict[str, Any]]:

@@ -94,7 +94,7 @@ def _copied(papers: list[PaperEntry], results: Path) -> list[str]:
     paths = [VERDICTS] if (results / VERDICTS).exists() else []
     for paper in papers:
         paths += [path for artefact in paper.artefacts for path in artefact.files.values()]
-        for run in paper.runs.values():
+        for run in paper.computed.values():
             for name in (records.RECORD, records.COST):
                 paths += [f"{seed.folder}/{name}" for seed in run.done]
         done = [study.folder for study in paper.studies.values() if study.record is not None]

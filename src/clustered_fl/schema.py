@@ -1,0 +1,177 @@
+"""What a ledger may say: the keys of `config/papers/<paper>.yaml`, their types and meanings."""
+
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
+
+Scale = Literal["demo", "desktop", "paper"]
+SCALES: tuple[Scale, ...] = ("demo", "desktop", "paper")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sweep(_Strict):
+    """One run per value of one setting; the runs are called `<run>_<value>`."""
+
+    setting: str = Field(description="dotted path into the run, e.g. `federation.samples`")
+    values: dict[Scale, list[int | float]] = Field(description="values per scale")
+
+
+class Configuration(_Strict):
+    """What is trained; a scale and a sweep may change it, and a change trains again."""
+
+    dataset: str = Field(description="key of `config/datasets.yaml`")
+    federation: dict[str, Any] = Field(description="kind and its settings")
+    model: dict[str, Any] = Field(description="name and its settings")
+    training: dict[str, int | float | str | None] = Field(
+        description="epochs, batch_size, lr, momentum, clip, proximal, layers of local training"
+    )
+    method: dict[str, Any] = Field(description="name and its settings")
+    grouping: str | None = Field(
+        default=None, description="name of a grouping, for methods that average by one"
+    )
+    rounds: int = Field(ge=1, description="communication rounds")
+    evaluate_every: int = Field(default=5, ge=1, description="rounds between two tests")
+    checkpoint_every: int = Field(default=10, ge=1, description="rounds between two checkpoints")
+    variant: Literal["paper", "code"] = Field(
+        default="paper", description="the printed formula or what the authors' public code does"
+    )
+
+
+class Run(Configuration):
+    """A training: federation x model x local training x method, for some seeds."""
+
+    purpose: str = Field(description="what the run is for")
+    expected: str = Field(description="expected number, from the paper where it gives one")
+    minutes: dict[Scale, float] = Field(description="expected minutes per seed on one CPU core")
+    seeds: dict[Scale, list[int]] = Field(description="seeds per scale; none: not run there")
+    scales: dict[Scale, dict[str, Any]] = Field(
+        default={}, description="settings that differ at a scale, nested like the run"
+    )
+    sweep: Sweep | None = Field(default=None, description="one run per value of one setting")
+
+
+class EncoderConfiguration(_Strict):
+    """What an encoder is and what it learns from; a scale may change it."""
+
+    dataset: str = Field(description="key of `config/datasets.yaml`; need not be the clients' data")
+    model: dict[str, Any] = Field(description="name and its settings")
+    training: dict[str, int | float] = Field(
+        description="epochs, batch_size, lr, halve_every of the training; samples, if not all"
+    )
+
+
+class Encoder(EncoderConfiguration):
+    """An autoencoder that a server trains before it knows its clients; its seed is 0."""
+
+    purpose: str = Field(description="what the encoder is for")
+    expected: str = Field(description="expected number, from the paper where it gives one")
+    minutes: dict[Scale, float] = Field(description="expected minutes on one CPU core")
+    scales: dict[Scale, dict[str, Any]] = Field(
+        default={}, description="settings that differ at a scale, nested like the encoder"
+    )
+
+
+class GroupingConfiguration(_Strict):
+    """Whose relatedness is found and how; a scale may change it."""
+
+    dataset: str = Field(description="key of `config/datasets.yaml`")
+    federation: dict[str, Any] = Field(description="kind and its settings, as of the runs with it")
+    encoder: str | None = Field(default=None, description="name of an encoder; none: not needed")
+    method: dict[str, Any] = Field(description="name and its settings")
+    variant: Literal["paper", "code"] = Field(
+        default="paper", description="the printed formula or what the authors' public code does"
+    )
+
+
+class Grouping(GroupingConfiguration):
+    """Who is related to whom, found once before training, for some seeds."""
+
+    purpose: str = Field(description="what the grouping is for")
+    expected: str = Field(description="expected number, from the paper where it gives one")
+    minutes: dict[Scale, float] = Field(description="expected minutes per seed on one CPU core")
+    seeds: dict[Scale, list[int]] = Field(description="seeds per scale; none: not found there")
+    scales: dict[Scale, dict[str, Any]] = Field(
+        default={}, description="settings that differ at a scale, nested like the grouping"
+    )
+
+
+class Study(_Strict):
+    """A computation without training: toy problems and numerical checks of theorems."""
+
+    purpose: str = Field(description="what the study is for")
+    function: str = Field(description="module.function below `clustered_fl.theory`")
+    settings: dict[str, Any] = Field(default={}, description="arguments of the function")
+    scales: dict[Scale, dict[str, Any]] = Field(
+        default={}, description="arguments that differ at a scale"
+    )
+
+
+class Artefact(_Strict):
+    """One table or figure, made by a notebook from records and studies."""
+
+    kind: Literal["figure", "table"] = Field(description="`figure` or `table`")
+    title: str = Field(description="shown above it")
+    caption: str = Field(description="what is seen and how it was made")
+    published: str = Field(description="what the paper's item shows, with its numbers")
+    where: str = Field(description="place in the paper")
+    notebook: str = Field(description="path below `notebooks/`")
+    runs: list[str] = Field(default=[], description="runs that the notebook reads")
+    studies: list[str] = Field(default=[], description="studies that the notebook reads")
+    groupings: list[str] = Field(default=[], description="groupings that the notebook reads")
+    encoders: list[str] = Field(default=[], description="encoders that the notebook reads")
+    parameters: dict[str, Any] = Field(
+        default={}, description="further values of the notebook's parameters cell"
+    )
+
+
+class Claim(_Strict):
+    """One statement of the paper; its predicate has the same id in clustered_fl.claims."""
+
+    artefact: str = Field(description="the table or figure that shows it")
+    statement: str = Field(description="what the paper says, right or wrong")
+    published: str = Field(description="the paper's number, or 'not stated'")
+    where: str = Field(description="place in the paper")
+    runs: list[str] = Field(default=[], description="runs that the predicate measures")
+    studies: list[str] = Field(default=[], description="studies that the predicate reads")
+    groupings: list[str] = Field(default=[], description="groupings that the predicate measures")
+    note: str = Field(default="", description="our one honest sentence about the verdict")
+
+
+class Ledger(_Strict):
+    """Everything the project knows of one paper."""
+
+    paper: str = Field(description="short name, as in the name of the file")
+    title: str = Field(description="title of the paper")
+    authors: str = Field(description="authors of the paper")
+    versions: list[str] = Field(description="versions of the paper, the leading one first")
+    contradictions: list[str] = Field(
+        default=[],
+        description="where the paper contradicts itself or its code, whatever we measure",
+    )
+    encoders: dict[str, Encoder] = Field(default={}, description="autoencoders, by name")
+    groupings: dict[str, Grouping] = Field(
+        default={}, description="relatedness found before training, by name"
+    )
+    runs: dict[str, Run] = Field(description="trainings, by name")
+    studies: dict[str, Study] = Field(description="computations without training, by name")
+    artefacts: dict[str, Artefact] = Field(description="tables and figures, by name of the target")
+    claims: dict[str, Claim] = Field(description="statements of the paper, by id")
+
+
+def key_table(model: type[BaseModel]) -> str:
+    """The keys of one part of the configuration as a Markdown table."""
+    lines = ["| key | default | meaning |", "|---|---|---|"]
+    for name, field in model.model_fields.items():
+        lines.append(f"| `{name}` | {_default(field)} | {field.description} |")
+    return "\n".join(lines)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    return "unset" if field.default is None else f"`{json.dumps(field.default)}`"

@@ -1,0 +1,40 @@
+# Autoencoders that a server has before it knows its clients; each is trained once, with seed 0.
+#
+# REQUIRED INPUTS
+#   data/<source>/<dataset>.safetensors
+# OUTPUTS
+#   results/<scale>/encoders/<name>/{record.json,cost.json,encoder.safetensors,pictures.safetensors}
+
+
+rule encoder:
+    """Train one autoencoder of the ledger and leave its record."""
+    input:
+        data=PLAN.dataset_of,
+    output:
+        record="results/{scale}/encoders/{name}/record.json",
+        cost="results/{scale}/encoders/{name}/cost.json",
+        weights="results/{scale}/encoders/{name}/encoder.safetensors",
+        pictures="results/{scale}/encoders/{name}/pictures.safetensors",
+    log:
+        "logs/{scale}/encoders/{name}.log",
+    benchmark:
+        "logs/benchmarks/{scale}/encoders/{name}.tsv"
+    wildcard_constraints:
+        name="|".join(PLAN.encoders) or "none",
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=3000,
+        runtime=720,
+    params:
+        config=PLAN.encoder_config,
+        code=fingerprint("clustered_fl.pretraining"),
+    shell:
+        """
+        exec &> >(tee {log:q})
+        python -m clustered_fl encoder \
+            --config {params.config:q} \
+            --data {input.data:q} \
+            --code {params.code:q} \
+            --out "$(dirname {output.record:q})"
+        """

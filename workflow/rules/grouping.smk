@@ -1,0 +1,48 @@
+# Who is related to whom, found once before training.
+#
+# REQUIRED INPUTS
+#   data/<source>/<dataset>.safetensors
+#   results/<scale>/federations/<name>/seed<seed>.safetensors
+#   results/<scale>/encoders/<encoder>/...    for groupings that need one
+# OUTPUTS
+#   results/<scale>/groupings/<name>/seed<seed>/{record.json,cost.json}
+#   results/<scale>/groupings/<name>/seed<seed>/{relatedness.safetensors,comparisons.parquet}
+
+
+rule grouping:
+    """Find one grouping of the ledger and leave its record."""
+    input:
+        data=PLAN.dataset_of,
+        federation="results/{scale}/federations/{name}/seed{seed}.safetensors",
+        encoder=PLAN.encoder_record,
+    output:
+        record="results/{scale}/groupings/{name}/seed{seed}/record.json",
+        cost="results/{scale}/groupings/{name}/seed{seed}/cost.json",
+        relatedness="results/{scale}/groupings/{name}/seed{seed}/relatedness.safetensors",
+        comparisons="results/{scale}/groupings/{name}/seed{seed}/comparisons.parquet",
+    log:
+        "logs/{scale}/groupings/{name}/seed{seed}.log",
+    benchmark:
+        "logs/benchmarks/{scale}/groupings/{name}/seed{seed}.tsv"
+    wildcard_constraints:
+        name="|".join(PLAN.groupings) or "none",
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=4000,
+        runtime=240,
+    params:
+        config=PLAN.grouping_config,
+        encoder=PLAN.encoder_of,
+        code=PLAN.grouping_code,
+    shell:
+        """
+        exec &> >(tee {log:q})
+        python -m clustered_fl grouping \
+            --config {params.config:q} \
+            --data {input.data:q} \
+            --federation {input.federation:q} \
+            --encoder {params.encoder:q} \
+            --code {params.code:q} \
+            --out "$(dirname {output.record:q})"
+        """
