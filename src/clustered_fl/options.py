@@ -63,13 +63,20 @@ def _sentence(error: ValidationError, target: Callable, what: str, given: Mappin
     problem = error.errors()[0]
     kind, names = problem["type"], [str(name) for name in problem["loc"]]
     if kind == "unexpected_keyword_argument":
-        return _unknown(target, what, names[0], given)
+        return _unknown(_part(target, names[:-1]), what, ".".join(names), given)
     if kind.startswith("missing"):
         return f"{what} needs the setting {names[0]!r}, which is missing"
     if isinstance(problem.get("ctx", {}).get("error"), InputError):
         return str(problem["ctx"]["error"])
     reason = problem["msg"][0].lower() + problem["msg"][1:]
     return f"{what}: {'.'.join(names)} = {problem['input']!r} is not allowed: {reason}"
+
+
+def _part(target: Callable, names: list[str]) -> Callable:
+    """The settings within settings that have these names."""
+    for name in names:
+        target = target.__pydantic_fields__[name].annotation
+    return target
 
 
 def _unknown(target: Callable, what: str, name: str, given: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ class Relatedness:
         related: uint8 [M, M]; row i says whose models client i averages.
         groups: int64 [M], the disjoint clusters.
         placed: int64 [newcomers], for each the client whose model it gets.
+        later: uint8 [M + newcomers, M + newcomers], found again with them; empty if it was not.
         distances: float32 [M, M], before the threshold.
         signatures: float32 [M + newcomers, k, e], what a client sends.
         points: float32 [M, k, u], signatures on the manifold; u = e where there is no UMAP.
@@ -34,6 +35,7 @@ class Relatedness:
     related: np.ndarray
     groups: np.ndarray
     placed: np.ndarray
+    later: np.ndarray
     distances: np.ndarray
     signatures: np.ndarray
     points: np.ndarray

@@ -27,7 +27,7 @@ from clustered_fl.files import digest
 from clustered_fl.machine import peak_memory
 from clustered_fl.methods import load_method
 from clustered_fl.methods.state import Row, State
-from clustered_fl.models import build_model
+from clustered_fl.models import RECONSTRUCTING_MODELS, build_model
 from clustered_fl.options import call
 from clustered_fl.recording import Run, write
 
@@ -60,7 +60,10 @@ def build_engine(
     """
     model = dict(config["model"])
     length, normalise = model.pop("length", 0), tuple(model.pop("normalise", (0.0, 1.0)))
-    task = build_task(dataset, device, normalise, length, model.get("vocabulary", 0))
+    reconstructs = model["name"] in RECONSTRUCTING_MODELS
+    reconstruction = model.pop("reconstruction", 0.5) if reconstructs else None
+    words = model.get("vocabulary", 0)
+    task = build_task(dataset, device, normalise, length, words, reconstruction)
     build = partial(
         build_model,
         image_shape=dataset.x.shape[1:],
@@ -93,7 +96,7 @@ def _related(name: str, method: ModuleType, grouping: Path) -> dict[str, np.ndar
     if "relatedness" not in method.Settings.__dataclass_fields__:
         raise InputError(f"method {name} averages by no grouping; drop `grouping:` from the run")
     found = relatedness.load(grouping)
-    return {"relatedness": found.related, "placed": found.placed}
+    return {"relatedness": found.related, "placed": found.placed, "later": found.later}
 
 
 def step(run: Run) -> None:
@@ -104,7 +107,16 @@ def step(run: Run) -> None:
     run.state, rows = run.method.round_(run.state, run.engine, run.settings, run.completed)
     run.rows += rows
     run.completed += 1
+    _keep(run)
     run.seconds += time.monotonic() - started
+
+
+def _keep(run: Run) -> None:
+    """Put the models aside where the ledger wants to see how they grow."""
+    every = run.config["keep_every"]
+    if every and run.completed % every == 0:
+        for leaf, model in zip(run.state.leaves, run.state.models, strict=True):
+            run.state.cached[f"round{run.completed}.node{leaf}"] = model.clone()
 
 
 def _scores(run: Run) -> list[Row]:
@@ -113,9 +125,23 @@ def _scores(run: Run) -> list[Row]:
         run.method.before_scores(run.state, run.engine, run.settings, run.completed)
     clients = list(range(run.engine.federation.clients))
     values = evaluate(run.engine, run.state.models, clients, run.state.grouping)
+    metric, now = run.engine.task.metric, run.completed
+    rows = [(now, "client", c, metric, float(v)) for c, v in zip(clients, values, strict=True)]
+    return rows + _newcomer_scores(run)
+
+
+def _newcomer_scores(run: Run) -> list[Row]:
+    """Test score of every newcomer, where the method says whose model it gets before the end."""
+    federation = run.engine.federation
+    if not (run.settings.newcomers and federation.newcomers):
+        return []
+    groups = run.method.newcomer_groups(run.state, run.engine, run.settings)
+    clients = list(range(federation.clients, len(federation.train)))
+    values = evaluate(run.engine, run.state.models, clients, groups)
     metric = run.engine.task.metric
     return [
-        (run.completed, "client", c, metric, float(v)) for c, v in zip(clients, values, strict=True)
+        (run.completed, "newcomer", client, metric, float(value))
+        for client, value in zip(clients, values, strict=True)
     ]
 
 

@@ -10,11 +10,11 @@ from torch.nn import functional
 
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.evaluation import evaluate
-from clustered_fl.engine.task import ImageTask, WordTask
+from clustered_fl.engine.task import ImageTask, ReconstructionTask, WordTask
 from clustered_fl.engine.training import PATHS, Engine, supported
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
-from clustered_fl.models import IMAGE_MODELS, MODELS, build_model
+from clustered_fl.models import MODELS, RECONSTRUCTING_MODELS, TEXT_MODELS, build_model
 from clustered_fl.randomness import generator
 
 SIZES = (37, 50, 8)
@@ -35,10 +35,11 @@ def make_engine(
     maps = np.stack([rng.permutation(5) for _ in SIZES])
     test = np.arange(ends[-1], ends[-1] + 30)
     federation = Federation(train, (test,), np.zeros(3, dtype=int), maps, np.arange(3))
-    if name in IMAGE_MODELS:
+    if name not in TEXT_MODELS:
         channels, side = (3, 32) if name in LARGE else (1, 28)
         x = torch.from_numpy(rng.integers(0, 256, (200, channels, side, side), dtype=np.uint8))
-        task = ImageTask(x, torch.from_numpy(rng.integers(0, 5, 200)), 0.5, 0.5)
+        kind = ReconstructionTask if name in RECONSTRUCTING_MODELS else ImageTask
+        task = kind(x, torch.from_numpy(rng.integers(0, 5, 200)), 0.5, 0.5)
         options |= {"image_shape": x.shape[1:], "classes": 5}
     else:
         words = torch.from_numpy(rng.integers(2, 30, (200, 12), dtype=np.int32))
@@ -92,6 +93,12 @@ def literal_round(engine: Engine, start: torch.Tensor, client: int, round_: int)
 
 def literal_loss(engine: Engine, network: nn.Module, rows: np.ndarray, client: int) -> torch.Tensor:
     task = engine.task
+    if isinstance(task, ReconstructionTask):
+        images = (task.x[rows].float() / 255 - task.mean) / task.deviation
+        labels = torch.tensor([engine.federation.label_maps[client][y] for y in task.y[rows]])
+        scores, again = network(images)
+        named, drawn = functional.cross_entropy(scores, labels), functional.mse_loss(again, images)
+        return (1 - task.reconstruction) * named + task.reconstruction * drawn
     if isinstance(task, ImageTask):
         images = (task.x[rows].float() / 255 - task.mean) / task.deviation
         labels = torch.tensor([engine.federation.label_maps[client][y] for y in task.y[rows]])

@@ -6,7 +6,7 @@ JSON header, so that training needs neither the dataset libraries nor this parti
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,9 @@ class Federation:
         label_maps: [clients, classes]; the client calls class y `label_maps[client, y]`, in
             training and in testing alike.
         groups: [clients] true group, used for scoring only.
-        newcomers: the last so many clients take no part in training (CFL Algorithm 4).
+        newcomers: the last so many clients are not there from the start (CFL Algorithm 4).
+        replaces: [newcomers] the client that a newcomer was before its data changed (FLT Algorithm
+            3), -1 for one that is new; empty if all are.
     """
 
     train: tuple[np.ndarray, ...]
@@ -37,6 +39,7 @@ class Federation:
     label_maps: np.ndarray
     groups: np.ndarray
     newcomers: int = 0
+    replaces: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def clients(self) -> int:
@@ -62,6 +65,7 @@ def save(federation: Federation, path: Path) -> None:
         "test_of": federation.test_of.astype(np.int64),
         "label_maps": np.ascontiguousarray(federation.label_maps, dtype=np.int64),
         "groups": federation.groups.astype(np.int64),
+        "replaces": federation.replaces.astype(np.int64),
     }
     header = {"federation": json.dumps({"newcomers": federation.newcomers})}
     with replacing(path) as beside:
@@ -90,5 +94,6 @@ def _assembled(tensors: dict[str, np.ndarray], header: dict[str, int]) -> Federa
         tuple(np.split(tensors[f"{part}.rows"], tensors[f"{part}.ends"][:-1]))
         for part in ("train", "test")
     )
-    rest = (tensors[name] for name in ("test_of", "label_maps", "groups"))
-    return Federation(train, tests, *rest, header["newcomers"])
+    rest = (tensors[name] for name in ("test_of", "label_maps", "groups", "replaces"))
+    *about, replaces = rest
+    return Federation(train, tests, *about, header["newcomers"], replaces)

@@ -31,6 +31,7 @@ def assemble(
     groups: np.ndarray,
     newcomers: int = 0,
     shuffled_by: int | None = None,
+    changed: Sequence[tuple[int, int, np.ndarray]] = (),
 ) -> Federation:
     """The federation of clients that call everything by its name.
 
@@ -40,6 +41,7 @@ def assemble(
         groups: [clients] cluster of each.
         newcomers: so many clients of each cluster, its last, join later.
         shuffled_by: seed of a random order of the clients; None leaves them sorted by cluster.
+        changed: clients whose data change: number, new cluster, new rows; they join as newcomers.
     Raises:
         InputError: if nobody of a cluster would be there from the start.
     """
@@ -55,8 +57,12 @@ def assemble(
     late = np.concatenate([order[groups[order] == g][-newcomers:] for g in range(len(labels))])
     late = late if newcomers else late[:0]
     order = np.concatenate([order[~np.isin(order, late)], late])
-    maps = np.tile(np.arange(len(dataset.classes)), (len(train), 1))
-    rows = tuple(train[client] for client in order)
+    place = np.argsort(order)
+    rows = [*(train[client] for client in order), *(new for _, _, new in changed)]
+    now = np.concatenate([groups[order], np.array([g for _, g, _ in changed], dtype=np.int64)])
+    before = [-1] * len(late) + [int(place[client]) for client, _, _ in changed]
+    maps = np.tile(np.arange(len(dataset.classes)), (len(rows), 1))
+    tests = tests_of(dataset, labels)
     return Federation(
-        rows, tests_of(dataset, labels), groups[order], maps, groups[order], len(late)
+        tuple(rows), tests, now, maps, now, len(late) + len(changed), np.array(before, np.int64)
     )

@@ -41,7 +41,8 @@ def load_encoder(folder: Path) -> Autoencoder:
     try:
         network.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, SafetensorError, RuntimeError) as error:
-        raise InputError(f"cannot read {folder / WEIGHTS}: {error}; train it again") from error
+        reason = " ".join(str(error).split())  # torch's has several lines
+        raise InputError(f"cannot read {folder / WEIGHTS}: {reason}; train it again") from error
     return network.eval()
 
 

@@ -90,6 +90,46 @@ class ImageTask:
 
 
 @dataclass(frozen=True)
+class ReconstructionTask(ImageTask):
+    """Classification and reconstruction at once, for networks that answer (scores, images).
+
+    The loss of a sample is w times the squared error, averaged over its pixels, and 1 - w times the
+    cross-entropy (REPA's supervised autoencoder; w = 1 is a plain autoencoder, 0 a classifier).
+
+    Attributes:
+        reconstruction: w.
+    """
+
+    reconstruction: float = 0.5
+
+    def targets(self, rows: Tensor, label_map: Tensor) -> tuple[Tensor, Tensor]:
+        """The client's labels [batch], and the images as the network sees them."""
+        return super().targets(rows, label_map), self.inputs(rows)
+
+    def loss(self, scores: tuple[Tensor, Tensor], targets: tuple[Tensor, Tensor]) -> Tensor:
+        """Both parts summed over the batch."""
+        return self.losses(scores, targets).sum()
+
+    def terms(self, targets: tuple[Tensor, Tensor]) -> int:
+        """The batch size."""
+        return len(targets[0])
+
+    def losses(self, scores: tuple[Tensor, Tensor], targets: tuple[Tensor, Tensor]) -> Tensor:
+        """Loss of each sample."""
+        errors = (scores[1] - targets[1]).square().flatten(1).mean(1)
+        named = super().losses(scores[0], targets[0])
+        return self.reconstruction * errors + (1 - self.reconstruction) * named
+
+    def counts(self, targets: tuple[Tensor, Tensor]) -> Tensor:
+        """A sample is one term."""
+        return torch.ones_like(targets[0])
+
+    def score(self, scores: tuple[Tensor, Tensor], targets: tuple[Tensor, Tensor]) -> Tensor:
+        """Number of correct answers."""
+        return super().score(scores[0], targets[0])
+
+
+@dataclass(frozen=True)
 class WordTask:
     """Next-word prediction on articles cut to `length` words of a vocabulary of `vocabulary` ids.
 
@@ -146,6 +186,7 @@ def build_task(
     normalise: tuple[float, float],
     length: int,
     vocabulary: int,
+    reconstruction: float | None = None,
 ) -> Task:
     """Put the data on the device once and return its task.
 
@@ -154,12 +195,16 @@ def build_task(
         device: where the data stays.
         normalise: mean and standard deviation for images.
         length, vocabulary: for articles.
+        reconstruction: weight of the squared error where images are reconstructed too.
     Raises:
         InputError: if articles are cut so short that there is no word to predict.
     """
     x = torch.from_numpy(dataset.x)
     if dataset.x.ndim == 4:
-        return ImageTask(x.to(device), torch.from_numpy(dataset.y).to(device), *normalise)
+        images = (x.to(device), torch.from_numpy(dataset.y).to(device), *normalise)
+        if reconstruction is None:
+            return ImageTask(*images)
+        return ReconstructionTask(*images, reconstruction=reconstruction)
     if length < 2:
         raise InputError(f"model: length = {length} leaves no word to predict; needed are 2")
     return WordTask(x.to(device), vocabulary, length)

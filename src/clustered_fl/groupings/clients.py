@@ -20,12 +20,14 @@ class Clients:
         rows: of each client, newcomers last.
         number: M, clients that are there from the start.
         groups: [M] true groups.
+        replaced: clients that some newcomer was before its data changed.
     """
 
     x: Tensor
     rows: tuple[np.ndarray, ...]
     number: int
     groups: np.ndarray
+    replaced: np.ndarray
 
     def images(self, rows: np.ndarray) -> Tensor:
         """Images float32 [n, C, H, W] in 0..1."""
@@ -42,4 +44,5 @@ def clients_of(dataset: Dataset, federation: Federation) -> Clients:
         raise InputError(f"{dataset.name} has no images; this grouping needs images")
     number = federation.clients
     x = torch.from_numpy(dataset.x)
-    return Clients(x, federation.train, number, federation.groups[:number])
+    replaced = federation.replaces[federation.replaces >= 0]
+    return Clients(x, federation.train, number, federation.groups[:number], replaced)

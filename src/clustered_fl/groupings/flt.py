@@ -14,7 +14,7 @@ default and the code's beside it:
 """
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import product
 from typing import Any, Literal
 
@@ -72,6 +72,8 @@ class Settings:
         case: what is averaged: "relatedness" (Algorithm 3, case I) or "groups" (case II).
         groups: number of disjoint clusters by Ward's method; None: the connected components.
         order: of Ward's cluster numbers.
+        again: find the relatedness once more with the newcomers, in fine-tune mode (Algorithm 3,
+            line 25).
         compare: other settings to measure.
     """
 
@@ -86,6 +88,7 @@ class Settings:
     case: Literal["relatedness", "groups"] = "relatedness"
     groups: int | None = Field(default=None, ge=1)
     order: Order = "client"
+    again: bool = False
     compare: Comparison = field(default_factory=Comparison)
 
 
@@ -111,6 +114,8 @@ def relate(
     sizes = (settings.k, *(k for k in settings.compare.k if k != settings.k))
     sent = _signatures(clients, encoder, settings, sizes, seed)
     found = _relatedness(sent[settings.k], clients.number, settings, seed)
+    if settings.again:
+        found = replace(found, later=_later(clients, encoder, settings, seed))
     return found, list(_compared(sent, clients, settings))
 
 
@@ -139,8 +144,23 @@ def _relatedness(signatures: np.ndarray, number: int, settings: Settings, seed: 
         groups = ward(related, settings.groups, settings.order)
     if settings.case == "groups":
         related = same_group(groups)
-    placed = place(signatures[number:], known, groups)
-    return Relatedness(related, groups, placed, distances, signatures, points)
+    placed, never = place(signatures[number:], known, groups), np.zeros((0, 0), np.uint8)
+    return Relatedness(related, groups, placed, never, distances, signatures, points)
+
+
+def _later(clients: Clients, encoder: Autoencoder, settings: Settings, seed: int) -> np.ndarray:
+    """Relatedness of everybody who is there after newcomers have joined: uint8 [n, n].
+
+    Every client fine-tunes the encoder on the data that it has then. Who was replaced is related to
+    nobody but himself.
+    """
+    tuning = replace(settings, tuning="independent")
+    everybody = _signatures(clients, encoder, tuning, (settings.k,), seed)[settings.k]
+    present = np.setdiff1d(np.arange(len(everybody)), clients.replaced)
+    found = _relatedness(everybody[present], len(present), settings, seed)
+    later = np.eye(len(everybody), dtype=np.uint8)
+    later[np.ix_(present, present)] = found.related
+    return later
 
 
 def _points(signatures: np.ndarray, settings: Settings, umap_seed: int) -> np.ndarray:

@@ -72,13 +72,15 @@ def relate(
     signatures = np.stack(sent)
     distances = client_distances(signatures, settings.distance)
     related = threshold(distances, settings.gamma)
-    found = components(related)
-    groups = found if settings.groups is None else ward(related, settings.groups, settings.order)
+    groups = components(related)
+    if settings.groups is not None:
+        groups = ward(related, settings.groups, settings.order)
     measured = {"k": settings.k, "distance": settings.distance, "gamma": settings.gamma}
     measured |= {"umap_seed": -1} | agreement(related, clients.groups)
     related = same_group(groups) if settings.case == "groups" else related
-    nobody = np.zeros(0, np.int64)
-    return Relatedness(related, groups, nobody, distances, signatures, signatures), [measured]
+    nobody, never = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
+    found = Relatedness(related, groups, nobody, never, distances, signatures, signatures)
+    return found, [measured]
 
 
 def principal_components(pixels: np.ndarray, dimensions: int) -> np.ndarray:

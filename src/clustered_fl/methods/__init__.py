@@ -4,8 +4,8 @@
     round_(state, engine, settings, number) -> State, rows of metrics
 
 The method's name in the ledger is the module's. A method that can place clients which joined later
-also has `assign_newcomers`; one whose `Settings` has a `relatedness` is given that of the run's
-grouping (`clustered_fl.groupings`).
+also has `assign_newcomers`, and `newcomer_groups` if it can before the end. One whose `Settings`
+has a `relatedness` is given that of the run's grouping (`clustered_fl.groupings`).
 """
 
 from importlib import import_module

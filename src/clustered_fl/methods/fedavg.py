@@ -49,5 +49,10 @@ def round_(
     return state, rows
 
 
+def newcomer_groups(state: State, engine: Engine, settings: Settings) -> list[int]:
+    """There is one group."""
+    return [0] * engine.federation.newcomers
+
+
 def _largest_mean_norm(rows: list[Row]) -> float:
     return max(value for _, _, _, metric, value in rows if metric == "mean_update_norm")

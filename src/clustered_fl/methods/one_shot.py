@@ -40,10 +40,12 @@ class Settings(RoundSettings):
     Attributes:
         relatedness: [clients, clients] of 0 and 1; row i says whose models client i averages.
         placed: for each newcomer the client whose model it gets.
+        later: relatedness [n, n] of all clients after newcomers have joined.
     """
 
     relatedness: np.ndarray | None = None
     placed: np.ndarray | None = None
+    later: np.ndarray | None = None
 
 
 def init(engine: Engine, settings: Settings) -> State:
@@ -74,33 +76,27 @@ def round_(
     clients = participants(engine, settings.fraction, number)
     updates, losses = engine.train(state.models_of(clients), clients, number)
     rows = observe(state, updates, losses, clients, engine, settings, number)
-    share = _shares(state, engine, settings, clients)
-    average(state, share, updates, clients)
+    average(state, settings.relatedness, updates, clients, engine, settings)
     return state, rows
 
 
-def _shares(
-    state: State, engine: Engine, settings: Settings, clients: list[int]
-) -> dict[int, np.ndarray]:
-    """Weight of each participant in the mean of each group that has related participants."""
-    sizes, found = engine.federation.sizes[clients], {}
-    for group, leaf in enumerate(state.leaves):
-        related = settings.relatedness[state.tree[leaf].clients[0]][clients] > 0
-        if related.any():
-            found[group] = np.zeros(len(clients))
-            found[group][related] = weights(sizes[related], settings.weighting)
-    return found
-
-
 def average(
-    state: State, shares: dict[int, np.ndarray], updates: Tensor, clients: list[int]
+    state: State,
+    relatedness: np.ndarray,
+    updates: Tensor,
+    clients: list[int],
+    engine: Engine,
+    settings: RoundSettings,
 ) -> None:
-    """Replace models by weighted means of what participants have trained, in place.
+    """Replace models by weighted means of what related participants have trained, in place.
+
+    Groups without related participants stay as they are.
 
     Args:
-        shares: group -> weight of each participant [n]; other groups stay as they are.
+        relatedness: of all clients.
         updates: [n, P], of the participants `clients`.
     """
+    shares = _shares(state, relatedness, engine.federation.sizes[clients], clients, settings)
     if not shares:
         return
     own = np.array([state.grouping[client] for client in clients])
@@ -112,6 +108,28 @@ def average(
     for first in range(0, updates.shape[1], COLUMNS):
         part = slice(first, first + COLUMNS)
         state.models[groups, part] = by_model @ state.models[:, part] + by_update @ updates[:, part]
+
+
+def _shares(
+    state: State,
+    relatedness: np.ndarray,
+    sizes: np.ndarray,
+    clients: list[int],
+    settings: RoundSettings,
+) -> dict[int, np.ndarray]:
+    """Weight of each participant in the mean of each group that has related participants."""
+    found = {}
+    for group, leaf in enumerate(state.leaves):
+        related = relatedness[state.tree[leaf].clients[0]][clients] > 0
+        if related.any():
+            found[group] = np.zeros(len(clients))
+            found[group][related] = weights(sizes[related], settings.weighting)
+    return found
+
+
+def newcomer_groups(state: State, engine: Engine, settings: Settings) -> list[int]:
+    """Group of each newcomer: that of the client at which the grouping has placed it."""
+    return [state.grouping[host] for host in settings.placed]
 
 
 def assign_newcomers(state: State, engine: Engine, settings: Settings, number: int) -> list[dict]:

@@ -1,5 +1,6 @@
 """What every method carries from round to round, and the part of a round that all share."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, field
 from dataclasses import dataclass as plain_dataclass
 from typing import Any, Literal
@@ -113,6 +114,8 @@ class RoundSettings:
         weighting: "samples" (n_i / n, CFL eq. 2) or "uniform" (CFL Algorithm 5, line 13).
         similarities: measure in every round how similar the updates of a group are (CFL's gap);
             it takes time and memory that grow with the clients and their parameters.
+        newcomers: test those who join later too whenever clients are tested, each under the model
+            that it would get; only for methods with `newcomer_groups`.
         gradient_every: measure the similarities of full gradients too, every so many rounds and
             never before the first; 0: never.
     """
@@ -120,6 +123,7 @@ class RoundSettings:
     fraction: float = Field(default=1.0, gt=0, le=1)
     weighting: Weighting = "samples"
     similarities: bool = True
+    newcomers: bool = False
     gradient_every: int = Field(default=0, ge=0)
 
 
@@ -133,14 +137,20 @@ def start(federation: Federation, engine: Engine, grouping: list[int]) -> State:
     return State(models, list(range(groups)), grouping, tree, peaks=[0.0] * groups)
 
 
-def participants(engine: Engine, fraction: float, round_: int) -> list[int]:
-    """Clients of this round, drawn without replacement, ascending."""
-    clients = engine.federation.clients
+def participants(
+    engine: Engine, fraction: float, round_: int, present: Sequence[int] | None = None
+) -> list[int]:
+    """Clients of this round, drawn without replacement, ascending.
+
+    Args:
+        present: who is there; None for all but newcomers.
+    """
+    clients = range(engine.federation.clients) if present is None else present
     if fraction >= 1.0:
-        return list(range(clients))
-    count = max(1, round(fraction * clients))
-    drawn = generator(engine.seed, "participants", round_).choice(clients, count, replace=False)
-    return sorted(drawn.tolist())
+        return list(clients)
+    count = max(1, round(fraction * len(clients)))
+    rng = generator(engine.seed, "participants", round_)
+    return sorted(rng.choice(list(clients), count, replace=False).tolist())
 
 
 def weights(sizes: np.ndarray, weighting: Weighting) -> np.ndarray:

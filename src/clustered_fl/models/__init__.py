@@ -19,8 +19,14 @@ IMAGE_MODELS = {
     "leaf_cnn": ("clustered_fl.models.cnn", "leaf_cnn"),
     "three_conv_net": ("clustered_fl.models.cnn", "three_conv_net"),
 }
+RECONSTRUCTING_MODELS = {
+    "supervised_autoencoder": (
+        "clustered_fl.models.supervised_autoencoder",
+        "supervised_autoencoder",
+    )
+}
 TEXT_MODELS = {"word_lstm": ("clustered_fl.models.lstm", "word_lstm")}
-MODELS = IMAGE_MODELS | TEXT_MODELS
+MODELS = IMAGE_MODELS | RECONSTRUCTING_MODELS | TEXT_MODELS
 
 
 def model_module(name: str) -> str:

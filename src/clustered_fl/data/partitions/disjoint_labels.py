@@ -18,6 +18,7 @@ def build(
     labels: int = 2,
     samples: int | None = None,
     newcomers: int = 0,
+    changed: int = 0,
     shuffled: bool = False,
     padded: bool = False,
 ) -> Federation:
@@ -32,6 +33,8 @@ def build(
         clients, groups, labels: numbers of clients, of clusters, and of labels in a cluster.
         samples: images of each label that a client holds; None for all there are.
         newcomers: so many clients of each cluster join later.
+        changed: the data of so many others of each cluster, its first, change later to those of the
+            next cluster.
         shuffled: clients in random order, not sorted by cluster.
     Raises:
         InputError: if there are too few labels or images.
@@ -43,12 +46,21 @@ def build(
         )
     drawn = generator(seed, "labels").permutation(classes)[: groups * labels]
     own, members = drawn.reshape(groups, labels), group_of_clients(clients, groups)
-    train = []
+    train, later = [], []
     for group in range(groups):
-        count = int((members == group).sum())
+        count = int((members == group).sum()) + changed
         blocks = [_blocks(dataset, label, count, samples, padded) for label in own[group]]
-        train += [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
-    return assemble(dataset, list(own), train, members, newcomers, seed if shuffled else None)
+        held = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+        train += held[changed:]
+        later.append(held[:changed])
+    first = np.searchsorted(members, np.arange(groups))
+    moves = [
+        (int(first[g]) + i, (g + 1) % groups, rows)
+        for g in range(groups)
+        for i, rows in enumerate(later[(g + 1) % groups])
+    ]
+    order_of = seed if shuffled else None
+    return assemble(dataset, list(own), train, members, newcomers, order_of, moves)
 
 
 def _blocks(
