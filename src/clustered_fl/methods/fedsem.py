@@ -26,6 +26,7 @@ from clustered_fl.methods.state import (
     observe,
     participants,
     start,
+    weighted_mean,
 )
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
@@ -158,7 +159,7 @@ def _centres(
     for cluster in range(len(means)):
         share = np.where(labels == cluster, holders, 0)
         if share.any():
-            means[cluster] = _mean(places, share)
+            means[cluster] = weighted_mean(places, share / share.sum())
         else:
             means[cluster] = centres[cluster] if centres else state.models[cluster]
     return means
@@ -170,14 +171,7 @@ def _average(state: State, places: list[Tensor], at: np.ndarray, sizes: np.ndarr
     for cluster in range(len(models)):
         members = grouping == cluster
         share = np.bincount(at[members], weights=sizes[members], minlength=len(places))
-        models[cluster] = _mean(places, share) if members.any() else state.models[cluster]
+        models[cluster] = (
+            weighted_mean(places, share / share.sum()) if members.any() else state.models[cluster]
+        )
     state.models = models
-
-
-def _mean(vectors: list[Tensor], share: np.ndarray) -> Tensor:
-    """Weighted mean of `vectors` [P]."""
-    mean = torch.zeros_like(vectors[0])
-    for vector, weight in zip(vectors, share / share.sum(), strict=True):
-        if weight:
-            mean.add_(vector, alpha=float(weight))
-    return mean

@@ -76,7 +76,7 @@ def _regroup(state: State, engine: Engine, later: np.ndarray, number: int) -> No
     for members in state.positions(list(range(len(later)))).values():
         # A group of newcomers only begins with the mean of all models.
         old = [c for c in members if c < len(before)] or list(range(len(before)))
-        had = torch.stack([state.models[before[client]] for client in old])
+        had = [state.models[before[client]] for client in old]
         models.append(mean_update(had, engine.federation.sizes[old], "samples"))
         state.leaves.append(len(state.tree))
         state.tree.append(Node(len(state.tree), None, members, round=number))

@@ -159,10 +159,18 @@ def weights(sizes: np.ndarray, weighting: Weighting) -> np.ndarray:
     return raw / raw.sum()
 
 
-def mean_update(updates: Tensor, sizes: np.ndarray, weighting: Weighting) -> Tensor:
-    """Weighted mean of `updates` [clients, P] (CFL eq. 2)."""
-    share = torch.from_numpy(weights(sizes, weighting)).to(updates)
-    return share @ updates
+def weighted_mean(vectors: Sequence[Tensor], share: np.ndarray) -> Tensor:
+    """Mean of `vectors` [P] by weights that sum to one; the vectors are not copied together."""
+    mean = torch.zeros_like(vectors[0])
+    for vector, weight in zip(vectors, share.tolist(), strict=True):
+        if weight:
+            mean.add_(vector, alpha=weight)
+    return mean
+
+
+def mean_update(updates: Sequence[Tensor], sizes: np.ndarray, weighting: Weighting) -> Tensor:
+    """Weighted mean of the updates [P] of some clients (CFL eq. 2)."""
+    return weighted_mean(updates, weights(sizes, weighting))
 
 
 def aggregate(
@@ -171,7 +179,8 @@ def aggregate(
     """Add to each group's model the mean update of its participants, in place."""
     sizes = engine.federation.sizes[clients]
     for group, rows in state.positions(clients).items():
-        state.models[group] += mean_update(updates[rows], sizes[rows], weighting)
+        own = [updates[row] for row in rows]
+        state.models[group] += mean_update(own, sizes[rows], weighting)
 
 
 def observe(
@@ -188,9 +197,9 @@ def observe(
     Measured on updates that start from the models after `round_` completed rounds. The gap uses the
     true groups: it is for scoring, no method sees it.
     """
-    norms = updates.norm(dim=1).tolist()
+    norms = updates.norm(dim=1)
     rows: list[Row] = []
-    for client, norm, loss in zip(clients, norms, losses.tolist(), strict=True):
+    for client, norm, loss in zip(clients, norms.tolist(), losses.tolist(), strict=True):
         rows += [
             (round_, "client", client, "update_norm", norm),
             (round_, "client", client, "loss", loss),
@@ -203,28 +212,25 @@ def observe(
         gradients = engine.gradients(state.models_of(clients), clients)
     for group, own in state.positions(clients).items():
         members, leaf = [clients[row] for row in own], state.leaves[group]
-        found = _group_metrics(updates[own], members, engine.federation, settings)
+        sizes = engine.federation.sizes[members]
+        mean = mean_update([updates[row] for row in own], sizes, settings.weighting)
+        found = _group_metrics(mean, norms[own])
+        if settings.similarities:
+            found |= _similarity_metrics(updates[own], members, engine.federation, "update")
         if gradients is not None:
             found |= _similarity_metrics(gradients[own], members, engine.federation, "gradient")
         rows += [(round_, "group", leaf, name, value) for name, value in found.items()]
     return rows
 
 
-def _group_metrics(
-    updates: Tensor, members: list[int], federation: Federation, settings: RoundSettings
-) -> dict[str, float]:
-    """The two norm criteria (CFL eqs. 30, 31) and the similarities of one group's updates."""
-    norms = updates.norm(dim=1)
-    mean = mean_update(updates, federation.sizes[members], settings.weighting)
-    found = {
-        "size": float(len(members)),
+def _group_metrics(mean: Tensor, norms: Tensor) -> dict[str, float]:
+    """The two norm criteria (CFL eqs. 30, 31) of one group's mean update and updates."""
+    return {
+        "size": float(len(norms)),
         "mean_update_norm": float(mean.norm()),
         "max_update_norm": float(norms.max()),
         "average_update_norm": float(norms.mean()),
     }
-    if not settings.similarities:
-        return found
-    return found | _similarity_metrics(updates, members, federation, "update")
 
 
 def _similarity_metrics(
