@@ -72,13 +72,18 @@ def _sentence(error: ValidationError, target: Callable, what: str, given: Mappin
     return f"{what}: {'.'.join(names)} = {problem['input']!r} is not allowed: {reason}"
 
 
-def _part(target: Callable, names: list[str]) -> Callable:
-    """The settings within settings that have these names."""
+def _part(target: Callable, names: list[str]) -> Callable | None:
+    """The settings within settings that have these names; None for those in a list."""
     for name in names:
-        target = target.__pydantic_fields__[name].annotation
+        known = getattr(target, "__pydantic_fields__", {})
+        if name not in known:
+            return None
+        target = known[name].annotation
     return target
 
 
-def _unknown(target: Callable, what: str, name: str, given: Mapping[str, Any]) -> str:
+def _unknown(target: Callable | None, what: str, name: str, given: Mapping[str, Any]) -> str:
+    if target is None:
+        return f"{what} has no setting {name!r}"
     allowed = [option for option in signature(target).parameters if option not in given]
     return f"{what} has no setting {name!r}; allowed are {', '.join(allowed) or 'none'}"

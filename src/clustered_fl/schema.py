@@ -27,8 +27,8 @@ class Configuration(_Strict):
     dataset: str = Field(description="key of `config/datasets.yaml`")
     federation: dict[str, Any] = Field(description="kind and its settings")
     model: dict[str, Any] = Field(description="name and its settings")
-    training: dict[str, int | float | str | None] = Field(
-        description="epochs, batch_size, lr, momentum, clip, proximal, layers of local training"
+    training: dict[str, int | float | Literal["sgd", "adam", "all", "last"] | None] = Field(
+        description="epochs, batch_size, lr, momentum, clip, proximal, optimiser, layers of local training"
     )
     method: dict[str, Any] = Field(description="name and its settings")
     grouping: str | None = Field(
@@ -85,6 +85,10 @@ class GroupingConfiguration(_Strict):
     dataset: str = Field(description="key of `config/datasets.yaml`")
     federation: dict[str, Any] = Field(description="kind and its settings, as of the runs with it")
     encoder: str | None = Field(default=None, description="name of an encoder; none: not needed")
+    profiler: str | None = Field(
+        default=None,
+        description="name of a run whose network embeds the images, in place of an encoder",
+    )
     method: dict[str, Any] = Field(description="name and its settings")
     variant: Literal["paper", "code"] = Field(
         default="paper", description="the printed formula or what the authors' public code does"

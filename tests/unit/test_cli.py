@@ -54,8 +54,8 @@ def in_a_process(*command: str, **environment: str) -> subprocess.CompletedProce
 
 
 def test_every_step_of_the_design_is_there():
-    expected = {"dataset", "partition", "train", "study", "notebook", "verdicts", "check"}
-    assert expected | {"report", "publish"} == STEPS.keys()
+    expected = {"dataset", "partition", "encoder", "grouping", "train", "study", "notebook"}
+    assert expected | {"verdicts", "check", "report", "publish"} == STEPS.keys()
 
 
 @pytest.mark.parametrize("step", [*STEPS, None])
@@ -173,7 +173,6 @@ def test_a_dataset_becomes_a_federation(capsys, preparing, tmp_path):
     ("changes", "sentence"),
     [
         ({"name": "imagenet"}, "there is no dataset 'imagenet'; choose from ag_news, cifar10,"),
-        ({"name": "femnist"}, "femnist has no built-in stand-in yet: use the data source"),
         ({"source": "cloud"}, "there is no data source 'cloud'; choose from builtin, mirror,"),
         ({"source": "mirror", "mirror": "/absent"}, "/absent/ylecun/mnist does not exist: use the"),
         ({"registry": "/absent.yaml"}, "cannot read the table of datasets /absent.yaml:"),
@@ -209,7 +208,7 @@ def test_a_partial_mirror(capsys, preparing, tmp_path, kept):
     [
         (
             {"kind": "by_colour"},
-            "unknown partition 'by_colour'; allowed are congruent_pair, label_",
+            "unknown partition 'by_colour'; allowed are congruent_pair, d",
         ),
         (
             {"kind": "label_swap", "clients": 3, "groups": 4},

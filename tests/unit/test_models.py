@@ -126,5 +126,5 @@ def test_unknown_model_is_told():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_module_of_a_model_is_named(name):
-    own = "lstm" if name == "word_lstm" else "cnn"
-    assert model_module(name) == f"clustered_fl.models.{own}"
+    other = {"word_lstm": "lstm", "supervised_autoencoder": "supervised_autoencoder"}
+    assert model_module(name) == f"clustered_fl.models.{other.get(name, 'cnn')}"

@@ -63,6 +63,7 @@ def configured(method: dict = CFL, **changes) -> dict:
         "rounds": 6,
         "evaluate_every": 2,
         "checkpoint_every": 2,
+        "keep_every": 0,
     }
     return config | changes
 
@@ -274,7 +275,6 @@ def command(inputs, folder: Path, config: dict, *more: str) -> list[str]:
         "federation": inputs["federation"],
         "checkpoint": folder / "checkpoint.safetensors",
         "paths": folder / "paths",
-        "grouping": None,
         "code": "0123456789abcdef",
         "device": "cpu",
         "path": "compiled",
@@ -438,7 +438,7 @@ def test_a_record_that_cannot_be_finished_is_not_there(
     [
         (
             {"method": {"name": "magic"}},
-            "unknown method 'magic'; allowed are cfl, fedavg, local,",
+            "unknown method 'magic'; allowed are cfl, fedavg, fedsem,",
         ),
         ({"model": {"name": "big"}}, "unknown model 'big'; allowed are le_net, leaf_cnn, mlp,"),
         ({"method": CFL | {"fraction": 0.5}}, "CFL compares the updates of all clients: fraction"),
