@@ -34,7 +34,7 @@ LAYERS = (
     {"methods", "groupings"},
     {"recording"},
     {"runs", "pretraining", "clustering", "theory", "metrics", "ledger", "studies", "notebook"},
-    {"claims", "figures", "tables", "settings"},
+    {"claims", "figures", "tables", "settings", "drifts"},
     {"report", "plan"},
     {"publish"},
     {"cli"},

@@ -41,14 +41,19 @@ def dataset(arguments: argparse.Namespace) -> None:
 
 
 def partition(arguments: argparse.Namespace) -> None:
-    """Create a federation from a dataset."""
+    """Create a federation from a dataset, or the dataset that its clients' drift makes of it."""
     from clustered_fl.data import dataset as datasets
     from clustered_fl.data import federation
     from clustered_fl.data.partitions import build_federation
 
-    settings = arguments.settings
-    built = build_federation(datasets.load(arguments.data), arguments.seed, **settings)
-    federation.save(built, arguments.out)
+    settings, data = arguments.settings, datasets.load(arguments.data)
+    built = build_federation(data, arguments.seed, **settings)
+    if arguments.images:
+        from clustered_fl.data.transforms import drifted
+
+        datasets.save(drifted(data, built, settings.get("drift"), arguments.seed), arguments.out)
+    else:
+        federation.save(built, arguments.out)
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -203,6 +208,7 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], dict[str, dict]]] =
             "data": {"type": Path, "required": True},
             "seed": {"type": int, "required": True},
             "settings": {**_JSON, "help": "kind and its settings"},
+            "images": {"action": "store_true", "help": "write the clients' transformed images"},
             "out": {"type": Path, "required": True},
         },
     ),

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,10 @@ import torch
 from clustered_fl import records, relatedness
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.federation import Federation
 from clustered_fl.encoders.storage import load_encoder
+from clustered_fl.errors import InputError
 from clustered_fl.files import digest, replacing, write_json
 from clustered_fl.groupings import grouping_module
 from clustered_fl.groupings.agreement import agreement
@@ -35,7 +39,8 @@ def execute(
     Args:
         config: as the ledger states it, resolved for one scale and seed.
         data, federation: files of the dataset and the federation.
-        encoder: folder of the encoder, where the method needs one.
+        encoder: folder of the encoder, or of the run that is the profiler; None where the method
+            needs neither.
         out: folder.
         code: fingerprint of the code that computes it.
         tell: receives progress.
@@ -47,7 +52,7 @@ def execute(
     clients, options = clients_of(dataset, known), dict(config["method"])
     method = import_module(grouping_module(name := options.pop("name", "")))
     settings = call(method.Settings, f"grouping {name}", options)
-    network = load_encoder(encoder) if encoder else None
+    network = _network(config, method, encoder, dataset, known)
     found, compared = method.relate(clients, network, settings, config["seed"])
     measured = agreement(found.related, clients.groups)
     tell(f"{len(set(found.groups.tolist()))} groups of {clients.number} clients, {measured}")
@@ -71,3 +76,25 @@ def execute(
         "versions": versions(),
     }
     write_json(out / records.RECORD, record)
+
+
+def _network(
+    config: dict[str, Any],
+    method: ModuleType,
+    folder: Path | None,
+    dataset: Dataset,
+    federation: Federation,
+) -> Any:
+    """What the method embeds images with: an encoder, what it makes of a run, or nothing.
+
+    Raises:
+        InputError: if the method cannot profile clients by a run.
+    """
+    if folder is None:
+        return None
+    if not config.get("profiler"):
+        return load_encoder(folder)
+    if not hasattr(method, "profile"):
+        name = config["method"]["name"]
+        raise InputError(f"grouping {name} uses no run; name an encoder in place of the profiler")
+    return method.profile(folder, dataset, federation)

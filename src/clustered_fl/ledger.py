@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from clustered_fl.errors import InputError
+from clustered_fl.models import RECONSTRUCTING_MODELS
 from clustered_fl.schema import (
     SCALES,
     Artefact,
@@ -119,6 +120,7 @@ def _references(ledger: Ledger) -> Iterator[tuple[str, str, str]]:
         yield from ((user, "groupings", name) for name in [run.grouping] if name)
     for user, grouping in ledger.groupings.items():
         yield from ((user, "encoders", name) for name in [grouping.encoder] if name)
+        yield from ((user, "runs", name) for name in [grouping.profiler] if name)
 
 
 def _check_changes(path: Path, ledger: Ledger) -> None:
@@ -127,10 +129,11 @@ def _check_changes(path: Path, ledger: Ledger) -> None:
         for name, run in ledger.runs.items():
             for member, config in _configurations(name, run, scale):
                 where = f"{path}: run {member} at scale {scale}"
-                _require_same_clients(where, _checked(where, config, Configuration), ledger, scale)
+                _check_grouping(where, _checked(where, config, Configuration), ledger, scale)
         for name, grouping in ledger.groupings.items():
             where = f"{path}: grouping {name} at scale {scale}"
-            _checked(where, _at(grouping, GroupingConfiguration, scale), GroupingConfiguration)
+            config = _at(grouping, GroupingConfiguration, scale)
+            _check_profiler(where, _checked(where, config, GroupingConfiguration), ledger, scale)
         for name, encoder in ledger.encoders.items():
             where = f"{path}: encoder {name} at scale {scale}"
             _checked(where, _at(encoder, EncoderConfiguration, scale), EncoderConfiguration)
@@ -143,14 +146,37 @@ def _checked(where: str, config: dict[str, Any], model: type[BaseModel]) -> dict
         raise InputError(_first_problem(where, error, model)) from error
 
 
-def _require_same_clients(where: str, config: dict[str, Any], ledger: Ledger, scale: Scale) -> None:
+def _check_grouping(where: str, config: dict[str, Any], ledger: Ledger, scale: Scale) -> None:
     """A run averages by the relatedness of its own clients, or it means nothing."""
-    if not config["grouping"]:
+    if config["grouping"]:
+        grouping = _at(ledger.groupings[config["grouping"]], GroupingConfiguration, scale)
+        _require_same_clients(where, config, grouping, f"its grouping {config['grouping']}")
+
+
+def _check_profiler(where: str, config: dict[str, Any], ledger: Ledger, scale: Scale) -> None:
+    """A profiler is one network for all clients, with a code that images can be compared by."""
+    name = config["profiler"]
+    if not name:
         return
-    grouping = _at(ledger.groupings[config["grouping"]], GroupingConfiguration, scale)
+    if config["encoder"]:
+        raise InputError(f"{where} names an encoder and a profiler; it can have one of them")
+    if name not in ledger.runs or ledger.runs[name].sweep:
+        raise InputError(f"{where}: profiler {name!r} must be a run without a sweep")
+    run = _at(ledger.runs[name], Configuration, scale)
+    if run["model"].get("name") not in RECONSTRUCTING_MODELS or run["grouping"]:
+        raise InputError(
+            f"{where}: profiler {name} must train one model for all clients, allowed are "
+            f"{', '.join(RECONSTRUCTING_MODELS)}"
+        )
+    _require_same_clients(where, config, run, f"its profiler {name}")
+
+
+def _require_same_clients(
+    where: str, config: dict[str, Any], other: dict[str, Any], whose: str
+) -> None:
     for key in ("dataset", "federation"):
-        if config[key] != grouping[key]:
-            raise InputError(f"{where} has another {key} than its grouping {config['grouping']}")
+        if config[key] != other[key]:
+            raise InputError(f"{where} has another {key} than {whose}")
 
 
 def resolved_encoders(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:

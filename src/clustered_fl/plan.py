@@ -11,6 +11,7 @@ from typing import Any
 
 from clustered_fl.claims.papers import MODULES
 from clustered_fl.data.partitions import partition_module
+from clustered_fl.drifts import Drifts
 from clustered_fl.errors import InputError
 from clustered_fl.fingerprint import fingerprint, imported_by
 from clustered_fl.groupings import grouping_module
@@ -55,6 +56,7 @@ class Plan:
             _code_of(run["config"])
         for name in self.clients:
             self._partition(name)
+        self.drifts = Drifts(self.clients, self.data)
 
     def _add(self, ledger: Ledger) -> None:
         self.encoders |= resolved_encoders(ledger, self.settings.scale)
@@ -116,9 +118,9 @@ class Plan:
 
     def dataset_of(self, wildcards: Any) -> str:
         """Canonical arrays that a run, a grouping or an encoder is computed from."""
-        name = wildcards.name
-        config = self.encoders[name] if name in self.encoders else self.clients[name]["config"]
-        return f"{self.data}/{config['dataset']}.safetensors"
+        if wildcards.name in self.encoders:
+            return f"{self.data}/{self.encoders[wildcards.name]['dataset']}.safetensors"
+        return self.drifts.dataset_of(self.clients[wildcards.name]["config"], wildcards)
 
     def federation_settings(self, wildcards: Any) -> str:
         """The federation of a run or a grouping, as JSON."""
@@ -141,12 +143,14 @@ class Plan:
         return [f"{folder}/{name}" for folder in folders for name in ENCODER_FILES]
 
     def encoder_of(self, wildcards: Any) -> str:
-        """Folder of a grouping's encoder, "" if it needs none."""
-        encoder = self.groupings[wildcards.name]["config"]["encoder"]
-        return f"{self.results}/encoders/{encoder}" if encoder else ""
+        """Folder of a grouping's encoder or profiler, "" if it needs neither."""
+        config = self.groupings[wildcards.name]["config"]
+        if config["profiler"]:
+            return f"{self.results}/runs/{config['profiler']}/seed{wildcards.seed}"
+        return f"{self.results}/encoders/{config['encoder']}" if config["encoder"] else ""
 
     def encoder_record(self, wildcards: Any) -> list[str]:
-        """The record of a grouping's encoder, if it needs one."""
+        """The record of a grouping's encoder or profiler, if it needs one."""
         return [f"{folder}/record.json" for folder in [self.encoder_of(wildcards)] if folder]
 
     def grouping_config(self, wildcards: Any) -> str:
@@ -155,9 +159,12 @@ class Plan:
         return json.dumps(config, sort_keys=True)
 
     def grouping_code(self, wildcards: Any) -> str:
-        """Fingerprint of what finds a grouping."""
-        method = self.groupings[wildcards.name]["config"]["method"]
-        return fingerprint("clustered_fl.clustering", grouping_module(method.get("name", "")))
+        """Fingerprint of what finds a grouping; a profiler's network is built anew."""
+        config = self.groupings[wildcards.name]["config"]
+        used = ["clustered_fl.clustering", grouping_module(config["method"].get("name", ""))]
+        if config["profiler"]:
+            used.append(model_module(self.runs[config["profiler"]]["config"]["model"]["name"]))
+        return fingerprint(*used)
 
     def grouping_folders(self, names: list[str]) -> dict[str, dict[int, str]]:
         """Folder of every seed of these groupings."""

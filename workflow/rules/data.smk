@@ -4,6 +4,7 @@
 #   config/datasets.yaml                                    what each dataset must look like
 # OUTPUTS
 #   data/<source>/<dataset>.safetensors                     canonical arrays, verified
+#   data/<source>/drift/<key>/seed<seed>.safetensors        the same with clients' images transformed
 #   results/<scale>/federations/<name>/seed<seed>.safetensors    who holds what
 
 
@@ -37,6 +38,38 @@ rule dataset:
             --cache data/download/hub \
             --registry {input.registry:q} \
             {params.complete} \
+            --out {output.data:q}
+        """
+
+
+rule drift:
+    """Let every client transform its images once, and write all images as a dataset."""
+    input:
+        data=PLAN.drifts.source,
+    output:
+        data=f"{PLAN.data}/drift/{{drift}}/seed{{seed}}.safetensors",
+    log:
+        f"logs/data/{PLAN.settings.data_source}/drift/{{drift}}/seed{{seed}}.log",
+    benchmark:
+        f"logs/benchmarks/data/{PLAN.settings.data_source}/drift/{{drift}}/seed{{seed}}.tsv"
+    wildcard_constraints:
+        drift="[0-9a-f]{16}",
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        settings=PLAN.drifts.settings,
+        code=PLAN.drifts.code,
+    shell:
+        """
+        exec &> >(tee {log:q})
+        python -m clustered_fl partition \
+            --images \
+            --data {input.data:q} \
+            --seed {wildcards.seed} \
+            --settings {params.settings:q} \
             --out {output.data:q}
         """
 

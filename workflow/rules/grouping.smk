@@ -3,7 +3,8 @@
 # REQUIRED INPUTS
 #   data/<source>/<dataset>.safetensors
 #   results/<scale>/federations/<name>/seed<seed>.safetensors
-#   results/<scale>/encoders/<encoder>/...    for groupings that need one
+#   results/<scale>/encoders/<encoder>/...    for groupings that need one, or
+#   results/<scale>/runs/<run>/seed<seed>/... of the run that is their profiler
 # OUTPUTS
 #   results/<scale>/groupings/<name>/seed<seed>/{record.json,cost.json}
 #   results/<scale>/groupings/<name>/seed<seed>/{relatedness.safetensors,comparisons.parquet}
