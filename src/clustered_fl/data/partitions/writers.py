@@ -33,7 +33,9 @@ def build(
     able = np.intersect1d(owner[:split], owner[split:])
     everybody = clients + newcomers
     if clients < 1 or everybody > len(able):
-        raise InputError(f"{everybody} clients; allowed are 1 to {len(able)}, the writers there are")
+        raise InputError(
+            f"{everybody} clients; allowed are 1 to {len(able)}, the writers there are"
+        )
     late = np.zeros(everybody, dtype=bool)
     late[generator(seed, "newcomers").permutation(everybody)[:newcomers]] = True
     whole = [np.flatnonzero(owner == who) for who in able[:everybody][late]]
