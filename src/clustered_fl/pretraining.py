@@ -40,7 +40,7 @@ def execute(
     settings = call(TrainingSettings, f"encoder {config['name']}", config["training"])
     shape = dataset.x.shape[1:]
     torch.manual_seed(int(generator(SEED, "encoder").integers(2**31)))
-    network = build_autoencoder(image_shape=shape, **config["model"])
+    network = build_autoencoder(**{"name": "", **config["model"]}, image_shape=shape)
     losses = _train(network, dataset, settings, tell)
     tests = _tests(dataset)
     again = reconstruct(network, tests)

@@ -124,7 +124,7 @@ def _scores(run: Run) -> list[Row]:
     if hasattr(run.method, "before_scores"):
         run.method.before_scores(run.state, run.engine, run.settings, run.completed)
     clients = list(range(run.engine.federation.clients))
-    values = evaluate(run.engine, run.state.models, clients, run.state.grouping)
+    values = evaluate(run.engine, run.state.models, clients, run.state.grouping[: len(clients)])
     metric, now = run.engine.task.metric, run.completed
     rows = [(now, "client", c, metric, float(v)) for c, v in zip(clients, values, strict=True)]
     return rows + _newcomer_scores(run)
@@ -237,7 +237,8 @@ def execute(
         engine.use(path)
     run = begin(config, engine, grouping)
     machine = [str(place), engine.path, torch.__version__]
-    related = digest(run.settings.relatedness.tolist()) if grouping else ""
+    given = ("relatedness", "placed", "later") if grouping else ()
+    related = digest([getattr(run.settings, name).tolist() for name in given])
     identity = digest([config, code, dataset.digest, clients_digest, related, *machine])
     with checkpoint.sole_owner(saved):
         train(run, saved, identity, config["checkpoint_every"], tell)

@@ -6,7 +6,8 @@ from clustered_fl.claims.predicates import Predicates
 from clustered_fl.errors import InputError
 
 # Text, so that the claims of one paper do not count as code of another.
-MODULES = {"cfl": ("toys", "gap", "norms", "splits", "theorems")}
+_FLT = ("theorems", "recovery", "scenarios", "writers", "structured", "ablation", "columns")
+MODULES = {"cfl": ("toys", "gap", "norms", "splits", "theorems"), "flt": (*_FLT, "pictures")}
 
 
 def predicates_of(paper: str) -> Predicates:

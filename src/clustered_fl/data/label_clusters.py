@@ -39,22 +39,23 @@ def assemble(
         labels: of each cluster.
         train: rows of each client, cluster after cluster.
         groups: [clients] cluster of each.
-        newcomers: so many clients of each cluster, its last, join later.
+        newcomers: so many clients of each cluster, its last that do not change, join later.
         shuffled_by: seed of a random order of the clients; None leaves them sorted by cluster.
         changed: clients whose data change: number, new cluster, new rows; they join as newcomers.
     Raises:
-        InputError: if nobody of a cluster would be there from the start.
+        InputError: if nobody of a cluster would be there from the start to the end.
     """
-    smallest = np.bincount(groups).min()
-    if not 0 <= newcomers < smallest:
-        raise InputError(
-            f"{newcomers} newcomers of a cluster with {smallest} clients; "
-            f"allowed are 0 to {smallest - 1}"
-        )
     order = np.arange(len(train))
     if shuffled_by is not None:
         order = generator(shuffled_by, "order of clients").permutation(order)
-    late = np.concatenate([order[groups[order] == g][-newcomers:] for g in range(len(labels))])
+    steady = order[~np.isin(order, [client for client, _, _ in changed])]
+    fewest = np.bincount(groups[steady], minlength=len(labels)).min()
+    if newcomers >= fewest:
+        raise InputError(
+            f"{newcomers} newcomers of a cluster with {fewest} clients whose data do not change; "
+            "one at least must be there from the start to the end"
+        )
+    late = np.concatenate([steady[groups[steady] == g][-newcomers:] for g in range(len(labels))])
     late = late if newcomers else late[:0]
     order = np.concatenate([order[~np.isin(order, late)], late])
     place = np.argsort(order)

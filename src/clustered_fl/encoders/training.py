@@ -14,6 +14,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 from torch.nn import functional
 
+from clustered_fl.errors import InputError
 from clustered_fl.models.autoencoder import Autoencoder
 from clustered_fl.options import STRICT
 
@@ -71,11 +72,20 @@ class Reconstruction:
         return total / len(order)
 
     def step(self, images: Tensor) -> float:
-        """One step of Adam; returns the loss before it."""
+        """One step of Adam; returns the loss before it.
+
+        Raises:
+            InputError: if the loss is no longer finite.
+        """
         self.optimiser.zero_grad()
         loss = functional.mse_loss(self.network(images), images)
         loss.backward()
         self.optimiser.step()
+        if not torch.isfinite(loss):
+            raise InputError(
+                "the loss of the autoencoder is no longer finite; a learning rate below "
+                f"{self.optimiser.param_groups[0]['lr']:g} may help"
+            )
         return float(loss.detach())
 
 

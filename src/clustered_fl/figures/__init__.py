@@ -22,12 +22,17 @@ DEMO = "built-in demo data: shows that the pipeline works, says nothing about th
 # Colour-blind safe; clusters take them in order, methods by name. Purple comes before vermilion,
 # which is too near to orange for the four clusters of most figures.
 _BLUE, _ORANGE, _GREEN, _VERMILION, _PURPLE, *_OTHERS = sns.color_palette("colorblind", 8).as_hex()
+_BROWN, _PINK, _GREY = _OTHERS
 CLUSTERS = [_BLUE, _ORANGE, _GREEN, _PURPLE, _VERMILION, *_OTHERS]
 METHODS = {
     "cfl": _BLUE,
     "fedavg": "#444444",
     "local": _ORANGE,
     "oracle": _GREEN,
+    "flt": _VERMILION,
+    "fedsem": _PURPLE,
+    "ifca": _BROWN,
+    "pca": _GREY,
 }
 SIMILARITIES = {"update": _BLUE, "gradient": _VERMILION}
 # Groups of several true clusters, which have no colour of their own.

@@ -1,6 +1,9 @@
 """Clusters without a label in common (FLT Scenario 1, "pathological" by cluster)."""
 
+from typing import Annotated
+
 import numpy as np
+from pydantic import Field
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
@@ -9,16 +12,18 @@ from clustered_fl.data.shares import group_of_clients
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
+Count = Annotated[int, Field(ge=0)]
+
 
 def build(
     dataset: Dataset,
     seed: int,
     clients: int,
     groups: int,
-    labels: int = 2,
+    labels: Annotated[int, Field(ge=1)] = 2,
     samples: int | None = None,
-    newcomers: int = 0,
-    changed: int = 0,
+    newcomers: Count = 0,
+    changed: Count = 0,
     shuffled: bool = False,
     padded: bool = False,
 ) -> Federation:
@@ -37,7 +42,7 @@ def build(
             next cluster.
         shuffled: clients in random order, not sorted by cluster.
     Raises:
-        InputError: if there are too few labels or images.
+        InputError: if there are too few labels, images or clients.
     """
     classes = len(dataset.classes)
     if groups * labels > classes:

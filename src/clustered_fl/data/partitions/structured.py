@@ -1,6 +1,9 @@
 """Clusters of consecutive labels with clients of very different sizes (FLT Scenario 4)."""
 
+from typing import Annotated
+
 import numpy as np
+from pydantic import Field
 from scipy.optimize import brentq
 
 from clustered_fl.data.dataset import Dataset
@@ -14,7 +17,7 @@ def build(
     dataset: Dataset,
     seed: int,
     clients: int,
-    labels: int = 5,
+    labels: Annotated[int, Field(ge=1)] = 5,
     zero_row: bool = False,
 ) -> Federation:
     """Labels in their order, so many to a cluster (the last may have fewer), clients equally many.
