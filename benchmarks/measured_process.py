@@ -24,7 +24,6 @@ from cpu import spent
 from peers import Unavailable, build_engine
 from problem import Problem, build_problem, single_step
 
-
 FEW = 20
 """Up to so many clients a round is short."""
 
