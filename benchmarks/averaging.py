@@ -8,10 +8,15 @@ from clustered_fl.methods import fedavg
 
 
 class Averaging:
-    """A run without evaluation; what it measures in each round is kept, as a run keeps it."""
+    """A run without evaluation.
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine, self.settings = engine, fedavg.Settings()
+    Args:
+        engine: that trains.
+        keep: what is measured in each round, as a run keeps it: about 110 bytes per number.
+    """
+
+    def __init__(self, engine: Engine, keep: bool = True) -> None:
+        self.engine, self.settings, self.keep = engine, fedavg.Settings(), keep
         self.state = fedavg.init(engine, self.settings)
         self.rows: list = []
         self.completed = 0
@@ -20,7 +25,7 @@ class Averaging:
         """Compute some rounds, with a checkpoint after each if there is a place for it."""
         for _ in range(rounds):
             self.state, rows = fedavg.round_(self.state, self.engine, self.settings, self.completed)
-            self.rows += rows
+            self.rows += rows if self.keep else []
             self.completed += 1
             if saved is not None:
                 self._save(saved)

@@ -6,7 +6,7 @@ Answers one JSON object per line. The first comes unasked after the first round.
 
     round             trains once, with few clients twice; CPU and wall seconds of the last
     save PATH         trains once more and stores the updates; mean test accuracy
-    begin             a run of FedAvg from a random model (our engine only)
+    begin [bare]      a run of FedAvg from a random model (our engine only); bare: it keeps nothing
     carry N [PATH]    N rounds of that run, with a checkpoint after each if there is a path
     memory            resident memory now and at its highest, in MB
     quit              ends the engine and the process
@@ -85,11 +85,11 @@ class Session:
         accuracies = self.engine.accuracies
         return {"accuracy": float(np.mean(accuracies)) if len(accuracies) else float("nan")}
 
-    def begin(self) -> dict:
+    def begin(self, keeping: str = "") -> dict:
         """Begin a run of FedAvg."""
         from averaging import Averaging  # the other engines have no use for these imports
 
-        self.run = Averaging(self.engine.engine)
+        self.run = Averaging(self.engine.engine, keep=keeping != "bare")
         return {}
 
     def carry(self, rounds: str, saved: str = "") -> dict[str, float]:

@@ -204,7 +204,7 @@ def memory(scope: Scope) -> list[Row]:
     def run() -> Numbers:
         measured = Measured(*scope.ours(M), **scope.options() | {"samples": 10, "lr": 0.01})
         try:
-            measured.ask("begin")
+            measured.ask("begin", "bare")
             measured.ask("carry", str(EARLY))
             early = measured.ask("memory")["resident_mb"]
             measured.ask("carry", str(LATE - EARLY))
