@@ -20,11 +20,9 @@ from clustered_fl.methods import load_method
 from clustered_fl.models import IMAGE_MODELS, build_model
 from clustered_fl.runs import begin
 from clustered_fl.schema import SCALES, Configuration
-from clustered_fl.theory import checks, demo_index_bug, geometry, paths, separation, violations
 
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted(path.stem for path in (ROOT / "config" / "papers").glob("*.yaml"))
-STUDIES = (checks, demo_index_bug, geometry, paths, separation, violations)
 
 SMALL = {
     "paper": "cfl",
@@ -275,16 +273,19 @@ def test_every_run_says_what_it_is_for_and_how_long_it_takes(ledger):
         assert all(len(set(seeds)) == len(seeds) for seeds in run.seeds.values()), name
 
 
-def test_every_run_and_study_serves_an_artefact_or_a_claim(ledger):
+def test_everything_serves_an_artefact_or_a_claim(ledger):
     users = [*ledger.artefacts.values(), *ledger.claims.values()]
-    for kind in ("runs", "studies"):
+    for kind in ("runs", "studies", "groupings"):
         used = {name for user in users for name in getattr(user, kind)}
+        used |= {run.grouping for run in ledger.runs.values() if kind == "groupings"}
         assert getattr(ledger, kind).keys() - used == set()
+    needed = {grouping.encoder for grouping in ledger.groupings.values()}
+    assert ledger.encoders.keys() - needed == set()
 
 
 def test_every_claim_has_evidence_that_its_artefact_does_not_contradict(ledger):
     for name, claim in ledger.claims.items():
-        assert claim.runs or claim.studies, name
+        assert claim.runs or claim.studies or claim.groupings, name
         assert claim.statement.strip(), name
         assert claim.published.strip(), name
 
@@ -354,9 +355,8 @@ def test_every_network_takes_its_settings(ledger):
 
 
 def test_every_study_takes_its_settings(ledger):
-    modules = {module.__name__.rpartition(".")[2]: module for module in STUDIES}
     for study in ledger.studies.values():
         module, _, name = study.function.partition(".")
-        compute = getattr(modules[module], name)
+        compute = getattr(import_module(f"clustered_fl.theory.{module}"), name)
         for scale in (None, *SCALES):
             signature(compute).bind(seed=0, **(study.settings | study.scales.get(scale, {})))

@@ -35,6 +35,10 @@ TINY = {
     "checks.theorem_checks": {"starts": 2, "steps": 2, "trials": 4, "orthonormal_dimension": 9},
     "demo_index_bug.index_bug": {"trials": 2},
     "geometry.proof_illustrations": {"arrangements": 9},
+    "clustering_error.clustering_error": {"trials": 200, "federations": 5},
+    "descent.descent": {"federations": 5},
+    "communication.communication": {},
+    "code_differences.code_differences": {"trials": 2},
 }
 
 
@@ -49,7 +53,8 @@ def parameters_of(name: str, study_folders: dict[str, Path], out: Path) -> dict:
     entry = ARTEFACTS[name]
     shared = {"artefact": name, "runs": {}, "scale": "demo", "source": "builtin", "out": str(out)}
     folders = {study: str(study_folders[study]) for study in entry.studies}
-    return shared | {"studies": folders} | entry.parameters
+    found = {kind: {} for kind in ("groupings", "encoders") if getattr(entry, kind)}
+    return shared | {"studies": folders} | found | entry.parameters
 
 
 def code_cells(path: Path) -> list[dict]:
