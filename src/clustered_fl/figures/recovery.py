@@ -17,6 +17,9 @@ WORDS = {"matching": "matching (code)", "minimum": "smallest (paper)"}
 SIZES = ("k = labels of a client (code)", f"k = {PRINTED_K} (paper)")
 FRAMES = {"code": "black", "paper": METHODS["flt"]}
 NAMES = {"code": "the code's k, distance and γ", "paper": "the paper's k, distance and γ"}
+KEY = """large: mean agreement (adjusted Rand index)
+small: trials that found exactly the true
+clusters · mean number of components"""
 # Room for row labels, between blocks of columns, and for the heading of a block of rows, in cells.
 LABELS, GAP, HEADING, HEADS = 4.1, 0.25, 0.75, 1.9
 
@@ -55,6 +58,7 @@ def draw_map(axis: Axes, table: pd.DataFrame, rows: Rows) -> None:
     for heading, height in headings.items():
         axis.text(-LABELS, height + 0.45, heading, va="center", fontsize=8.5, fontweight="bold")
     _draw_heads(axis, across)
+    axis.text(-LABELS, -HEADS + 0.25, KEY, va="top", fontsize=6.5, color="#555555")
     end = max(across.values()) + 1
     axis.set(xlim=(-LABELS, end + 0.1), ylim=(max(down.values(), default=0) + 1.1, -HEADS))
     axis.axis("off")
@@ -87,7 +91,8 @@ def _draw_cell(axis: Axes, place: tuple[float, float], cell: Any) -> None:
     axis.add_patch(Rectangle(place, 1, 1, **style))
     ink, (x, y) = "white" if share > 0.6 else "#222222", place
     centred = {"ha": "center", "va": "center", "color": ink}
-    axis.text(x + 0.5, y + 0.34, f"{cell.ari:.2f}", fontsize=7.5, **centred)
+    mean = f"{cell.ari:.2f}".replace("-", "−")
+    axis.text(x + 0.5, y + 0.34, mean, fontsize=7.5, **centred)
     below = f"{cell.exact}/{cell.trials} · {cell.components:.3g}"
     axis.text(x + 0.5, y + 0.74, below, fontsize=5, **centred)
 
