@@ -42,8 +42,21 @@ def _with_ratios(rows: list[Row]) -> list[Row]:
     return sorted(found, key=lambda r: (CELLS.index(r["cell"]), names.index(r["engine"])))
 
 
+def _overview(rows: list[Row]) -> list[str]:
+    """A line per cell: what ours takes, and the CPU seconds of the others in units of it."""
+    others = {name: (name, "{:.1f}") for name in ENGINES if name != OURS}
+    columns: Columns = {"cell": ("cell", "{}"), "ours": ("ours, CPU s", "{:.3f}"), **others}
+    lines: dict[str, Row] = {}
+    for row in _with_ratios(rows):
+        line = lines.setdefault(row["cell"], {"cell": row["cell"]})
+        if row.get("equal"):
+            own = row["engine"] == OURS
+            line[row["engine"]] = row["cpu_s"] if own else row.get("relative")
+    return markdown(list(lines.values()), columns)
+
+
 def write_table(rows: list[Row], path: Path) -> None:
-    """Write all rows as a Markdown table; a reason stands where a version would."""
+    """Write an overview and all rows as Markdown tables; a reason stands where a version would."""
     machines = sorted({row["machine"] for row in rows})
     shown = [{**row, "version": row.get("note", row.get("version"))} for row in _with_ratios(rows)]
     lines = [
@@ -51,6 +64,9 @@ def write_table(rows: list[Row], path: Path) -> None:
         "",
         f"One round of local training on one thread per operation. Machine: {'; '.join(machines)}.",
         "What each column means, and what it does not, stands in README.md beside this file.",
+        "CPU seconds of a round with ours, and of the others in units of ours:",
+        "",
+        *_overview(rows),
         "",
     ]
     write_lines(lines + markdown(shown, COLUMNS), path)
@@ -75,7 +91,7 @@ def write_figure(rows: list[Row], path: Path) -> None:
         axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=7)
     axes.set_yticks(np.arange(len(cells)) + height * (len(engines) - 1) / 2, cells)
     axes.invert_yaxis()
-    axes.margins(x=0.08)
+    axes.margins(x=0.08, y=0.01)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_xlabel("CPU seconds per round, ours = 1")
     figure.legend(fontsize=7, loc="outside right upper")
