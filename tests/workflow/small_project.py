@@ -196,7 +196,7 @@ def jobs(text: str) -> Iterator[Job]:
         if rule:
             details = dict(re.findall(r"^ {4}(\w+): (.*)$", block, re.MULTILINE))
             wildcards = dict(re.findall(r"(\w+)=([^,\s]+)", details.get("wildcards", "")))
-            named = ("run", "seed", "artefact", "study", "dataset")
+            named = ("name", "seed", "artefact", "study", "dataset")
             subject = " ".join(wildcards[name] for name in named if name in wildcards)
             yield Job(rule[1], subject, details.get("reason", ""))
 
