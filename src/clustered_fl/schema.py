@@ -7,6 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 Scale = Literal["demo", "desktop", "paper"]
+Word = Literal["sgd", "adam", "all", "last"]
+"""What local training may be told in words."""
 SCALES: tuple[Scale, ...] = ("demo", "desktop", "paper")
 
 
@@ -27,8 +29,8 @@ class Configuration(_Strict):
     dataset: str = Field(description="key of `config/datasets.yaml`")
     federation: dict[str, Any] = Field(description="kind and its settings")
     model: dict[str, Any] = Field(description="name and its settings")
-    training: dict[str, int | float | Literal["sgd", "adam", "all", "last"] | None] = Field(
-        description="epochs, batch_size, lr, momentum, clip, proximal, optimiser, layers of local training"
+    training: dict[str, int | float | Word | None] = Field(
+        description="epochs, batch_size, lr, momentum, clip, proximal, optimiser, layers"
     )
     method: dict[str, Any] = Field(description="name and its settings")
     grouping: str | None = Field(

@@ -170,12 +170,7 @@ TOPIC = {"clients": 10, "held_out": 0.5}
 @pytest.mark.parametrize(
     ("kind", "settings", "sentence"),
     [
-        (
-            "dirichlet",
-            {},
-            "unknown partition 'dirichlet'; allowed are congruent_pair, disjoint_labels, "
-            "label_permutation, label_swap, shared_label_ring, structured, topic_per_client, ",
-        ),
+        ("by_colour", {}, "unknown partition 'by_colour'; allowed are congruent_pair, d"),
         ("label_swap", SWAP | {"groups": 0}, "0 groups for 5 clients"),
         ("label_swap", SWAP | {"groups": 6, "clients": 12}, "label swap of 6 groups needs 12 labe"),
         ("label_permutation", SWAP | {"groups": 6}, "6 groups for 5 clients"),
