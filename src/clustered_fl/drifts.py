@@ -49,7 +49,7 @@ class Drifts:
 
 
 def _drifts(config: dict[str, Any]) -> bool:
-    return bool(config["federation"].get("drift"))
+    return config["federation"].get("drift") is not None
 
 
 def _key(config: dict[str, Any]) -> str:

@@ -1,8 +1,11 @@
 """One-shot methods: who is related to whom, found before training; one module per method.
 
     Settings
-    relate(clients, encoder, settings, seed) -> Relatedness
-    compare(clients, encoder, settings, seed) -> rows of the table of comparisons
+    relate(clients, encoder, settings, seed) -> Relatedness, rows of the table of comparisons
+
+One that can use the network of a run in the place of an encoder also has
+
+    profile(folder of the run, dataset, federation) -> what `relate` is then given as the encoder
 
 The name in the ledger is the module's; `method: {name: one_shot}` trains with what was found.
 """

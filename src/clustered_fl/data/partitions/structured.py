@@ -59,7 +59,7 @@ def sizes(images: int, clients: int) -> np.ndarray:
         raise InputError(f"{images} images for {clients} clients of a cluster; too few")
     base, squares = images // 2 // clients, np.arange(1, clients + 1) ** 2.0
     rest = images - base * clients
-    most = np.log(rest) / squares[-1]
+    most = np.log(rest + 1) / squares[-1]
     x = brentq(lambda each: np.exp(each * squares).sum() - rest, 0.0, most)
     found = np.floor(base + np.exp(x * squares)).astype(np.int64)
     found[0] += images - found.sum()

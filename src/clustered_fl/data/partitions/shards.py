@@ -1,0 +1,45 @@
+"""McMahan's pathological clients: shards of the images sorted by label, two to a client (2017)."""
+
+import numpy as np
+
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.federation import Federation
+from clustered_fl.data.held_out import Count, Fraction, Number, same_labels, with_validation
+from clustered_fl.errors import InputError
+from clustered_fl.randomness import generator
+
+
+def build(
+    dataset: Dataset,
+    seed: int,
+    clients: Number,
+    newcomers: Count = 0,
+    shards: Number = 2,
+    held_out: Fraction = 0.2,
+) -> Federation:
+    """For MNIST and 100 clients: 200 shards of 300 images.
+
+    Shards cross the borders of labels, so that a client of two has one to four labels; for exactly
+    two see `two_labels`. True groups: clients with the same labels.
+
+    Args:
+        clients: that train.
+        newcomers: holdout clients, see `held_out.with_validation`.
+        shards: of a client.
+        held_out: part of a client's images that it is tested on.
+    Raises:
+        InputError: if there are too few images.
+    """
+    everybody = clients + newcomers
+    size = dataset.train_rows // (everybody * shards)
+    if size < 1:
+        raise InputError(
+            f"{everybody} clients of {shards} shards; allowed are 1 to "
+            f"{dataset.train_rows // shards} clients of {dataset.train_rows} images"
+        )
+    by_label = np.argsort(dataset.y[: dataset.train_rows], kind="stable")
+    parts = by_label[: everybody * shards * size].reshape(-1, size)
+    dealt = generator(seed, "shards").permutation(len(parts)).reshape(everybody, shards)
+    shares = [parts[own].reshape(-1) for own in dealt]
+    groups = same_labels([dataset.y[rows] for rows in shares])
+    return with_validation(dataset, shares, groups, newcomers, held_out, seed)

@@ -1,0 +1,62 @@
+"""Clients with exactly two labels (REPA, "only two out of the ten available classes")."""
+
+import numpy as np
+
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.federation import Federation
+from clustered_fl.data.held_out import Count, Fraction, Number, same_labels, with_validation
+from clustered_fl.data.label_clusters import rows_of
+from clustered_fl.data.shares import equal_shares
+from clustered_fl.errors import InputError
+from clustered_fl.randomness import generator
+
+
+def build(
+    dataset: Dataset,
+    seed: int,
+    clients: Number,
+    newcomers: Count = 0,
+    samples: Number | None = None,
+    held_out: Fraction = 0.2,
+) -> Federation:
+    """Every label is cut into equally many equal shares, and a client has those of two labels.
+
+    McMahan's shards, which REPA cites, cross the borders of labels (see `shards`); its text has two
+    labels per client, and so has this. True groups: clients with the same two.
+
+    Args:
+        clients: that train.
+        newcomers: holdout clients, see `held_out.with_validation`.
+        samples: images of each label that a client holds; None for all there are.
+        held_out: part of a client's images that it is tested on.
+    Raises:
+        InputError: if there are too few labels or images.
+    """
+    everybody, classes = clients + newcomers, len(dataset.classes)
+    if classes < 2:
+        raise InputError(f"{dataset.name} has {classes} label; partition two_labels needs two")
+    pairs = label_pairs(everybody, classes, generator(seed, "labels"))
+    shares: list[list[np.ndarray]] = [[] for _ in range(everybody)]
+    for label in np.unique(pairs):
+        holders = np.flatnonzero((pairs == label).any(1))
+        rng = generator(seed, "shares", int(label))
+        own = equal_shares(rows_of(dataset, label), len(holders), samples, rng)
+        for client, rows in zip(holders, own, strict=True):
+            shares[client].append(rows)
+    whole = [np.concatenate(own) for own in shares]
+    return with_validation(dataset, whole, same_labels(list(pairs)), newcomers, held_out, seed)
+
+
+def label_pairs(clients: int, classes: int, rng: np.random.Generator) -> np.ndarray:
+    """Two different labels of each client, int64 [clients, 2]; every label is as frequent as any.
+
+    All places are dealt at random; a client that got one label twice exchanges one of them with a
+    client that has neither, which exists because no label has more places than there are clients.
+    """
+    places = rng.permutation(classes)[np.arange(2 * clients) % classes]
+    pairs = rng.permutation(places).reshape(clients, 2)
+    for client in range(clients):
+        if pairs[client, 0] == pairs[client, 1]:
+            other = rng.choice(np.flatnonzero((pairs != pairs[client, 0]).all(1)))
+            pairs[[client, other], 1] = pairs[[other, client], 1]
+    return pairs

@@ -1,0 +1,57 @@
+"""How alike two pipelines are: what a network says to the same images seen through both.
+
+REPA, section "Correlation between Client Embeddings and Data-Generation Processes": the images of
+both pipelines are mapped by "a pre-trained network" and a softmax to distributions, whose
+Jensen-Shannon divergences are averaged over the images. It does not say which network; we take the
+class scores of the run that profiles the clients, which has seen all their pipelines.
+"""
+
+import numpy as np
+import torch
+from scipy.special import xlogy
+
+from clustered_fl.data.drift import Drift
+from clustered_fl.data.transforms import pipeline, transformed
+from clustered_fl.groupings.profiles.network import Profiler
+from clustered_fl.randomness import generator
+
+
+def pipeline_similarity(profiler: Profiler, drift: Drift, images: int, seed: int) -> np.ndarray:
+    """Similarity of the pipelines of every two training clients: float64 [M, M], in 0..1.
+
+    Args:
+        profiler: whose last network judges.
+        drift: of the clients.
+        images: number of official test images, drawn at random.
+        seed: of images and pipelines.
+    """
+    dataset, network = profiler.dataset, profiler.network()
+    tests = np.arange(dataset.train_rows, len(dataset.y))
+    rows = generator(seed, "images to compare by").permutation(tests)[:images]
+    found = []
+    for client in range(profiler.federation.clients):
+        draw = int(generator(seed, "compared images", client).integers(2**31))
+        seen = transformed(dataset.x[rows], pipeline(drift, seed, client), draw)
+        found.append(profiler.probabilities(torch.from_numpy(seen), network))
+    return 1 - mean_divergence(np.stack(found))
+
+
+def mean_divergence(distributions: np.ndarray) -> np.ndarray:
+    """Jensen-Shannon divergence in bits of every two clients, averaged over images.
+
+    Args:
+        distributions: [M, n, classes], what the network says to the same n images.
+    Returns:
+        float64 [M, M], in 0..1.
+    """
+    own = _entropy(distributions)
+    found = np.zeros((len(own), len(own)))
+    for client, each in enumerate(distributions):
+        mixed = _entropy((distributions + each) / 2)
+        found[client] = (mixed - (own + own[client]) / 2).mean(1)
+    return np.clip(found, 0, 1)
+
+
+def _entropy(distributions: np.ndarray) -> np.ndarray:
+    """Entropy in bits over the last axis."""
+    return -xlogy(distributions, distributions).sum(-1) / np.log(2)

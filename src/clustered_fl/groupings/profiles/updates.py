@@ -1,0 +1,110 @@
+"""What clients' own training changes in a model, and where the changes lie among each other.
+
+A change has as many entries as the model has parameters, but k-means and cosines need inner
+products only: the Gram matrix of n changes gives points in n dimensions with the same lengths,
+distances and angles, and the changes are there once, in single precision.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils import parameters_to_vector
+
+from clustered_fl.data.federation import Federation
+from clustered_fl.engine.training import Engine
+from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.groupings.profiles.network import Profiler
+
+COLUMNS = 2**17
+"""Parameters that are multiplied in double precision at a time."""
+
+TOGETHER = 50
+"""Clients that are trained at a time, so that their changes are not there twice."""
+
+NOTHING = 1e-12
+"""Part of the largest eigenvalue below which a direction is rounding."""
+
+
+def updates(
+    profiler: Profiler,
+    rounds: int | None,
+    images: Tensor,
+    labels: Tensor,
+    rows: Sequence[np.ndarray],
+    label_maps: np.ndarray,
+    settings: LocalSettings,
+    seed: int,
+) -> Tensor:
+    """Trained minus given parameters of encoder and classifier, one row per client.
+
+    The draws are those of the clients' next round in the run itself, if it had this training.
+
+    Args:
+        rounds: of the run after which the model is taken.
+        images, labels: uint8 [N, C, H, W] and int64 [N].
+        rows: of each client.
+        label_maps: [n, classes].
+        settings: of the training; its epochs are WD's f.
+        seed: of the order of the images.
+    Returns:
+        float32 [n, P']. REPA has the opposite sign, which changes no distance and no angle.
+    """
+    own = np.zeros(len(rows), dtype=np.int64)
+    clients = Federation(tuple(rows), (rows[0],), own, label_maps, own)
+    task, place = profiler.task(images, labels), torch.device("cpu")
+    engine = Engine(profiler.build_classifier, task, clients, settings, seed, place)
+    model = parameters_to_vector(profiler.classifier(rounds).parameters()).detach()
+    now, found = profiler.rounds if rounds is None else rounds, torch.empty(len(rows), len(model))
+    for part in torch.arange(len(rows)).split(TOGETHER):
+        found[part] = engine.train([model] * len(part), part.tolist(), now)[0]
+    return found
+
+
+def inner_products(first: Tensor, second: Tensor) -> np.ndarray:
+    """Of the rows of [n, P] and [m, P]: float64 [n, m]."""
+    found = torch.zeros(len(first), len(second), dtype=torch.float64)
+    for start in range(0, first.shape[1], COLUMNS):
+        part = slice(start, start + COLUMNS)
+        found += first[:, part].double() @ second[:, part].double().t()
+    return found.numpy()
+
+
+class Span:
+    """Points with the inner products of some vectors, and places of others among them.
+
+    Args:
+        vectors: [n, P]; they are kept.
+        unit: divide every vector by its length first; one of length 0 stays.
+
+    Attributes:
+        points: float64 [n, n].
+    """
+
+    def __init__(self, vectors: Tensor, unit: bool) -> None:
+        self._vectors, self._unit = vectors, unit
+        gram = inner_products(vectors, vectors)
+        self._lengths = self._scale(np.diag(gram))
+        gram /= np.outer(self._lengths, self._lengths)
+        values, self._directions = np.linalg.eigh(gram)
+        self._roots = np.sqrt(np.clip(values, 0, None))
+        self.points = self._directions * self._roots
+
+    def _scale(self, squares: np.ndarray) -> np.ndarray:
+        """What vectors of these squared lengths are divided by."""
+        lengths = np.sqrt(squares) if self._unit else np.ones(len(squares))
+        return np.where(lengths > 0, lengths, 1.0)
+
+    def place(self, others: Tensor) -> np.ndarray:
+        """Points of other vectors [m, P], less what is at a right angle to all: [m, n].
+
+        What is left out is the same distance from everywhere in the span, so that the nearest
+        centre stays the nearest.
+        """
+        squares = torch.stack([other.double().square().sum() for other in others]).numpy()
+        products = inner_products(others, self._vectors) / self._lengths
+        products /= self._scale(squares)[:, None]
+        real = self._roots**2 > NOTHING * max(self._roots.max() ** 2, NOTHING)
+        inverse = np.divide(1, self._roots, out=np.zeros_like(self._roots), where=real)
+        return products @ self._directions * inverse

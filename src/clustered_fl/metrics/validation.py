@@ -1,0 +1,39 @@
+"""Accuracy on the validation images of training and of holdout clients (REPA's VAL and HO).
+
+REPA does not say whether a client counts by its images or as one; both are given.
+"""
+
+import numpy as np
+import pandas as pd
+
+SETS = {"client": "VAL", "newcomer": "HO"}
+
+
+def over_rounds(rounds: pd.DataFrame, sizes: np.ndarray) -> pd.DataFrame:
+    """VAL and HO at every test of one run.
+
+    Args:
+        rounds: its measurements, as `records.load_rounds` reads them.
+        sizes: test images of each client, newcomers last, [M + newcomers].
+    Returns:
+        Columns round, set ("VAL" or "HO"), weighted and unweighted accuracy in %, clients.
+    """
+    scores = rounds[(rounds["metric"] == "accuracy") & rounds["scope"].isin(list(SETS))]
+    rows = [
+        {"round": int(now), "set": SETS[scope]} | _means(own, sizes)
+        for (now, scope), own in scores.groupby(["round", "scope"])
+    ]
+    table = pd.DataFrame(rows, columns=["round", "set", "weighted", "unweighted", "clients"])
+    return table.sort_values(["set", "round"], ignore_index=True)
+
+
+def _means(own: pd.DataFrame, sizes: np.ndarray) -> dict[str, float]:
+    values = 100 * own["value"].to_numpy()
+    weighted = np.average(values, weights=sizes[own["member"].to_numpy()])
+    return {"weighted": weighted, "unweighted": values.mean(), "clients": len(own)}
+
+
+def last(table: pd.DataFrame, tests: int = 1) -> pd.DataFrame:
+    """Means of the last tests of what `over_rounds` found, indexed by set."""
+    ends = table.groupby("set").tail(tests)
+    return ends.groupby("set")[["weighted", "unweighted"]].mean()

@@ -1,0 +1,230 @@
+"""Profilers and drift in ledgers, in the plan and on the command line."""
+
+import json
+from copy import deepcopy
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from clustered_fl.cli import main
+from clustered_fl.data import dataset as datasets
+from clustered_fl.data import federation as federations
+from clustered_fl.data.partitions import build_federation
+from clustered_fl.data.transforms import drifted
+from clustered_fl.errors import InputError
+from clustered_fl.fingerprint import fingerprint
+from clustered_fl.ledger import load_ledger
+from clustered_fl.plan import Plan
+from clustered_fl.settings import Settings
+
+PLAIN = {"kind": "dirichlet", "clients": 8, "newcomers": 2, "alpha": 0.5, "minimum": 3}
+DRIFTING = PLAIN | {"drift": {"transforms": 2}}
+ABOUT = {
+    "purpose": "to test",
+    "expected": "nothing",
+    "minutes": {"demo": 1},
+    "seeds": {"demo": [0, 1]},
+}
+ENCODER = ABOUT | {
+    "dataset": "cifar10",
+    "federation": DRIFTING,
+    "model": {"name": "supervised_autoencoder", "reconstruction": 0.5},
+    "training": {"epochs": 2, "batch_size": 32, "lr": 0.001, "optimiser": "adam"},
+    "method": {"name": "fedavg"},
+    "rounds": 4,
+    "keep_every": 2,
+}
+GROUPING = ABOUT | {
+    "dataset": "cifar10",
+    "federation": DRIFTING,
+    "profiler": "encoder",
+    "method": {"name": "repa", "clusters": 2},
+}
+CLUSTERED = ENCODER | {"method": {"name": "one_shot", "newcomers": True}, "grouping": "groups"}
+LEDGER = {
+    "paper": "cfl",
+    "title": "A paper",
+    "authors": "Somebody",
+    "versions": ["first"],
+    "groupings": {"groups": GROUPING},
+    "runs": {
+        "encoder": ENCODER,
+        "clustered": CLUSTERED,
+        "still": ENCODER | {"federation": PLAIN},
+        "other": ENCODER | {"model": {"name": "le_net"}},
+    },
+    "studies": {},
+    "artefacts": {},
+    "claims": {},
+}
+
+
+def changed(place, value):
+    content = deepcopy(LEDGER)
+    *parents, key = place.split("/")
+    inner = content
+    for parent in parents:
+        inner = inner[parent]
+    inner[key] = value
+    return content
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "cfl.yaml"
+        path.write_text(json.dumps(content))
+        return path
+
+    return write
+
+
+def refusal(path):
+    with pytest.raises(InputError) as caught:
+        load_ledger(path)
+    (line,) = str(caught.value).splitlines()
+    return line.removeprefix(f"{path}: ")
+
+
+# ---- The ledger ---------------------------------------------------------------------------------
+
+
+def test_a_grouping_may_name_a_run(write):
+    assert load_ledger(write(LEDGER)).groupings["groups"].profiler == "encoder"
+
+
+ONE = "grouping groups at scale demo"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        ("groupings/groups/profiler", "absent", "groups names run 'absent', which is not there"),
+        (
+            "groupings/groups/profiler",
+            "other",
+            f"{ONE}: profiler other must train one model for all",
+        ),
+        (
+            "groupings/groups/profiler",
+            "clustered",
+            f"{ONE}: profiler clustered must train one model",
+        ),
+        ("groupings/groups/profiler", "still", f"{ONE} has another federation than its profiler"),
+        (
+            "groupings/groups/dataset",
+            "mnist",
+            "run clustered at scale demo has another dataset than",
+        ),
+        (
+            "groupings/groups/scales",
+            {"demo": {"profiler": "absent"}},
+            f"{ONE}: profiler 'absent' must be a run without a sweep",
+        ),
+        (
+            "runs/encoder/sweep",
+            {"setting": "model.reconstruction", "values": {"demo": [0, 1]}},
+            f"{ONE}: profiler 'encoder' must be a run without a sweep",
+        ),
+    ],
+)
+def test_profilers_that_cannot_be_are_told(write, place, value, told):
+    assert refusal(write(changed(place, value))).startswith(told)
+
+
+def test_one_network_is_enough(write):
+    content = changed("groupings/groups/encoder", "enc")
+    about = {"purpose": "p", "expected": "e", "minutes": {}, "dataset": "mnist"}
+    content["encoders"] = {"enc": about | {"model": {}, "training": {"epochs": 1}}}
+    told = refusal(write(content))
+    assert told == f"{ONE} names an encoder and a profiler; it can have one of them"
+
+
+# ---- The plan -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def plan(write):
+    return Plan(Settings(), write(LEDGER).parent)
+
+
+def of(name, seed=0):
+    return SimpleNamespace(name=name, seed=str(seed))
+
+
+def test_a_profiler_stands_where_an_encoder_does(plan):
+    assert plan.encoder_of(of("groups", 1)) == "results/demo/runs/encoder/seed1"
+    expected = ["results/demo/runs/encoder/seed1/record.json"]
+    assert plan.encoder_record(of("groups", 1)) == expected
+
+
+def test_the_code_of_a_profile_is_that_of_its_network_too(plan):
+    modules = ("clustering", "groupings.repa", "models.supervised_autoencoder")
+    expected = fingerprint(*(f"clustered_fl.{module}" for module in modules))
+    assert plan.grouping_code(of("groups")) == expected
+
+
+def test_same_clients_share_their_drifted_images(plan):
+    first = plan.dataset_of(of("encoder", 1))
+    assert first == plan.dataset_of(of("groups", 1)) == plan.dataset_of(of("clustered", 1))
+    assert first != plan.dataset_of(of("encoder", 0))
+    start, key, seed = first.rsplit("/", 2)
+    assert (start, seed) == ("data/builtin/drift", "seed1.safetensors")
+    drift = SimpleNamespace(drift=key, seed="1")
+    assert plan.drifts.source(drift) == "data/builtin/cifar10.safetensors"
+    assert json.loads(plan.drifts.settings(drift)) == DRIFTING
+    assert len(plan.drifts.code(drift)) == 16
+
+
+def test_without_drift_images_are_the_datasets(plan, write):
+    assert plan.dataset_of(of("still")) == "data/builtin/cifar10.safetensors"
+    none = Plan(Settings(), write(changed("runs/still/federation/drift", None)).parent)
+    assert none.dataset_of(of("still")) == "data/builtin/cifar10.safetensors"
+
+
+def test_another_drift_makes_other_images(plan, write):
+    content = deepcopy(LEDGER)
+    for part in (content["runs"]["encoder"], content["runs"]["clustered"]):
+        part["federation"] = PLAIN | {"drift": {}}
+    content["groupings"]["groups"]["federation"] = PLAIN | {"drift": {}}
+    other = Plan(Settings(), write(content).parent)
+    assert "/drift/" in other.dataset_of(of("encoder"))
+    assert other.dataset_of(of("encoder")) != plan.dataset_of(of("encoder"))
+
+
+# ---- The command line ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (130, 3, 24, 24), dtype=np.uint8)
+    made = datasets.build("cifar10", "builtin", x, np.arange(130) % 2, 120, ("a", "b"))
+    datasets.save(made, tmp_path / "source")
+    return made
+
+
+def partition(folder, out, settings, *flags):
+    about = {"data": folder / "source", "seed": 4, "settings": json.dumps(settings)}
+    pairs = (f"--{name}={value}" for name, value in (about | {"out": folder / out}).items())
+    return main(["partition", *pairs, *flags])
+
+
+def test_the_step_writes_clients_or_their_images(source, tmp_path):
+    assert partition(tmp_path, "clients", DRIFTING) == 0
+    assert partition(tmp_path, "images", DRIFTING, "--images") == 0
+    settings = {key: value for key, value in DRIFTING.items() if key != "kind"}
+    federation = build_federation(source, 4, "dirichlet", **settings)
+    expected = drifted(source, federation, {"transforms": 2}, 4)
+    found = datasets.load(tmp_path / "images", verify=True)
+    np.testing.assert_array_equal(found.x, expected.x)
+    stored, _ = federations.load(tmp_path / "clients")
+    for first, second in zip(stored.train, federation.train, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_images_without_drift_are_refused_in_one_sentence(source, tmp_path, capsys):
+    assert partition(tmp_path, "images", PLAIN, "--images") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "error: this federation has no drift; give it the setting `drift`"
