@@ -93,5 +93,5 @@ def _other_names(label_maps: np.ndarray) -> list[list[int]]:
 
 
 def _cost(run: Run, workers: int) -> dict[str, Any]:
-    seconds = round(run.seconds, 1)
+    seconds = round(run.seconds, 3)  # a tiny run takes hundredths
     return {"seconds": seconds, "peak_memory_mb": peak_memory(), "threads": workers}
