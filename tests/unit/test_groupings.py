@@ -230,6 +230,11 @@ def test_too_few_samples_for_a_signature_are_refused():
     assert sentence(signature, np.zeros((4, 3), np.float32), 5, 0, 7) == expected
 
 
+def test_as_many_samples_as_centres_are_the_centres():
+    codes, _ = blobs([1, 1, 1, 1])
+    np.testing.assert_allclose(ordered(signature(codes, 4, 0, 0)), ordered(codes), rtol=1e-6)
+
+
 def test_equal_images_have_centres_that_coincide():
     codes = np.repeat(np.array([[1.0, 2.0]], np.float32), 8, axis=0)
     assert signature(codes, 5, 0, 0).tolist() == [[1.0, 2.0]] * 5
