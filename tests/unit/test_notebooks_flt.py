@@ -1,0 +1,167 @@
+"""FLT's notebooks on records that nobody computed: all play, and leave what the ledger promises."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+import tiny_groupings
+import tiny_records as tiny
+import torch
+from tiny_groupings import trial
+
+from clustered_fl import records
+from clustered_fl.encoders.storage import PICTURES, save_tensors
+from clustered_fl.files import read_json, write_json
+from clustered_fl.ledger import load_ledger
+from clustered_fl.plan import FORMATS
+
+ROOT = Path(__file__).parents[2]
+LEDGER = load_ledger(ROOT / "config" / "papers" / "flt.yaml")
+FROM_RECORDS = [name for name, entry in LEDGER.artefacts.items() if not entry.studies]
+DATA = {"name": "mnist", "source": "builtin", "complete": False, "train_rows": 60, "note": "drawn"}
+
+
+def write_run(folder: Path, seed: int) -> str:
+    """A run whose six clients of three clusters grow better, with one newcomer of each kind."""
+    rng = np.random.default_rng(seed)
+    new = [{"client": 6, "true_group": 1, "leaf": 2, "clients": [2, 3, 6], "accuracy": 0.6}]
+    new += [{"client": 7, "true_group": 0, "leaf": 4, "clients": [4, 5], "accuracy": 0.1}]
+    content = tiny.record(newcomers=new, test_rows=100, data=DATA)
+    content["config"] = content["config"] | {"federation": {"newcomers": 1, "groups": 1}}
+    curve = {round_: (rng.random(6) * round_ / 10).tolist() for round_ in (0, 2, 5, 10)}
+    return tiny.write(folder, content, tiny.scores(curve))
+
+
+def write_grouping(folder: Path, name: str) -> str:
+    """Twelve clients in four clusters, two of which a link joins."""
+    truth = [0, 1, 2, 3] * 3
+    related, rng = tiny_groupings.blocks(truth), np.random.default_rng(0)
+    related[0, 1] = related[1, 0] = 1
+    trials = [
+        trial(k=k, distance=distance, gamma=gamma, ari=rng.random())
+        for k in (2, 5)
+        for distance in ("minimum", "matching")
+        for gamma in (0.5, 1.0, 2.0)
+    ]
+    sent, points = (rng.normal(size=(12, 3, n)).astype(np.float32) for n in (8, 2))
+    arrays = {"signatures": sent, "points": points}
+    tiny_groupings.write(folder, truth, related, trials, **arrays)
+    method = {"name": "pca_kmeans_hc" if name.endswith("_pca") else "flt"}
+    about = {"data": DATA, "config": {"name": name, "method": method}}
+    write_json(folder / records.RECORD, read_json(folder / records.RECORD) | about)
+    return str(folder)
+
+
+def write_encoder(folder: Path, channels: int) -> str:
+    """An encoder with two epochs and ten pictures."""
+    images = torch.randint(0, 255, (10, channels, 6, 6), dtype=torch.uint8)
+    folder.mkdir(parents=True)
+    save_tensors({"images": images, "reconstructions": 255 - images}, folder / PICTURES)
+    found = {"losses": [0.2, 0.1], "test_error": 0.15, "data": DATA}
+    found |= {"config": {"training": {}}, "parameters": {"encoder": 9, "decoder": 8}}
+    write_json(folder / records.RECORD, found)
+    write_json(folder / records.COST, {"seconds": 1.0})
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, dict]:
+    """What all artefacts read, as the workflow passes it; every second run has two seeds."""
+    place = tmp_path_factory.mktemp("results")
+    runs = {
+        name: {
+            name: {str(s): write_run(place / name / f"seed{s}", s) for s in range(1 + number % 2)}
+        }
+        for number, name in enumerate(LEDGER.runs)
+    }
+    groupings = {n: {"0": write_grouping(place / n / "seed0", n)} for n in LEDGER.groupings}
+    encoders = {
+        name: write_encoder(place / name, 3 if "cifar" in name else 1) for name in LEDGER.encoders
+    }
+    return {"runs": runs, "groupings": groupings, "encoders": encoders}
+
+
+@pytest.fixture(scope="module")
+def played(made, tmp_path_factory) -> dict[str, tuple[Path, dict]]:
+    """Artefact -> folder with its files and the notebook's variables."""
+    found = {}
+    for name in FROM_RECORDS:
+        out = tmp_path_factory.mktemp(name)
+        found[name] = out, play(name, made, out)
+    return found
+
+
+def play(name: str, made: dict[str, dict], out: Path) -> dict:
+    """Run an artefact's notebook in this process and return its variables."""
+    entry = LEDGER.artefacts[name]
+    given = {"artefact": name, "studies": {}, "scale": "demo", "source": "builtin", "out": str(out)}
+    given |= {kind: {n: made[kind][n] for n in getattr(entry, kind)} for kind in made}
+    variables = {"__name__": "__main__"}
+    for cell in nbformat.read(ROOT / "notebooks" / entry.notebook, as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(compile(cell["source"], f"{name} {cell['id']}", "exec"), variables)
+            if "parameters" in cell["metadata"].get("tags", []):
+                variables |= given | entry.parameters
+    plt.close("all")
+    return variables
+
+
+@pytest.mark.parametrize("name", FROM_RECORDS)
+def test_promised_files_are_there_and_say_that_data_are_stand_ins(name, played):
+    out, variables = played[name]
+    promised = {f"{name}.{suffix}" for suffix in FORMATS[LEDGER.artefacts[name].kind]}
+    assert {path.name for path in out.iterdir()} == promised
+    assert variables["note"].startswith("scale demo · built-in demo data")
+    table = pd.read_csv(out / f"{name}.csv", keep_default_na=False)
+    assert len(table)
+    assert [column for column in table if (table[column].astype(str) == "").all()] == []
+
+
+# One artefact per notebook, as the others differ by a parameter only.
+ONE_EACH = {LEDGER.artefacts[name].notebook: name for name in FROM_RECORDS}.values()
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_files_are_the_same_every_time(name, played, made, tmp_path):
+    first, _ = played[name]
+    play(name, made, tmp_path)
+    differ = [p.name for p in first.iterdir() if p.read_bytes() != (tmp_path / p.name).read_bytes()]
+    assert differ == []
+
+
+@pytest.fixture
+def table(played) -> Callable[[str], pd.DataFrame]:
+    return lambda name: pd.read_csv(played[name][0] / f"{name}.csv", dtype=str)
+
+
+@pytest.mark.parametrize("name", ["flt_table1", "flt_table2", "flt_table3", "flt_table4"])
+def test_rows_of_the_paper_stand_beside_ours(name, table):
+    rows = LEDGER.artefacts[name].parameters["rows"]
+    shown = table(name)
+    assert shown["method"].tolist() == [row[1] for row in rows]
+    for (_, _, published, printed, coded), line in zip(rows, shown.to_dict("records"), strict=True):
+        assert line["published acc."] == (f"{published[0]:.2f}" if published else "–")
+        assert (line["ours acc."] == "–") == (not printed)
+        assert (line["as coded acc."] == "–") == (not coded)
+        assert (line["difference"] == "–") == (not (published and printed))
+        assert (line["± 95 %"] != "–") == (line["seeds"] == "2" and bool(printed))
+
+
+def test_table_5_has_two_lines_per_row_and_reads_half_of_the_rounds(table):
+    shown = table("flt_table5")
+    assert len(shown) == 2 * len(LEDGER.artefacts["flt_table5"].parameters["rows"])
+    rounds = shown[shown["rounds"] != "–"].groupby("T")["rounds"].agg(set)
+    assert rounds.to_dict() == {"100": {"10"}, "50": {"5"}}
+    lines = shown.query("M == '100' and E == '5' and T == '100' and images == 'drawn'")
+    assert lines["FLT (Enc1), published"].tolist() == ["79.95", "79.72"]
+
+
+def test_newcomers_are_counted_by_kind(table):
+    shown = table("flt_newcomers")
+    assert shown["client"].tolist() == ["new", "changed"] * 2
+    right = shown["placed right"].astype(int) == shown["newcomers"].astype(int)
+    assert right.tolist() == [True, False] * 2
