@@ -20,6 +20,7 @@ from clustered_fl.files import write_json
 from clustered_fl.groupings import repa, wd
 from clustered_fl.groupings.clients import clients_of
 from clustered_fl.groupings.profiles import statistics
+from clustered_fl.groupings.profiles import updates as changes
 from clustered_fl.groupings.profiles.measurements import Measures
 from clustered_fl.groupings.profiles.network import load_profiler
 from clustered_fl.groupings.profiles.updates import Span, updates
@@ -406,7 +407,9 @@ def test_wd_is_train_compare_and_cluster(profiler, folder, data, federation, cli
         assert groups[host] == literal.nearest(newcomer, vectors[:6], groups)
 
 
-def test_changes_are_the_same_for_the_same_seed_and_in_any_company(profiler, data, federation):
+def test_changes_are_the_same_for_the_same_seed_and_in_any_company(
+    profiler, data, federation, monkeypatch
+):
     images, labels = torch.from_numpy(data.x), torch.from_numpy(data.y)
     about = (profiler, 2, images, labels)
     every = updates(*about, federation.train, federation.label_maps, ADAM, 3)
@@ -414,6 +417,9 @@ def test_changes_are_the_same_for_the_same_seed_and_in_any_company(profiler, dat
     assert torch.equal(every[:3], few)
     other = updates(*about, federation.train[:3], federation.label_maps[:3], ADAM, 4)
     assert not torch.equal(few, other)
+    monkeypatch.setattr(changes, "TOGETHER", 3)
+    parts = updates(*about, federation.train, federation.label_maps, ADAM, 3)
+    assert torch.equal(every, parts)
 
 
 def test_what_wd_cannot_do_is_told(clients, profiler):

@@ -1,5 +1,7 @@
 """What is measured of clients' vectors: new clients, pipelines, correlation, uniformity."""
 
+from dataclasses import replace
+
 import literal_repa as literal
 import numpy as np
 import pandas as pd
@@ -182,6 +184,27 @@ def test_robustness_needs_images_that_nobody_holds(make, data, federation):
     assert told == "robustness needs test images that no client holds; there are none"
 
 
+def test_training_images_that_nobody_holds_are_not_unseen(make, data, federation):
+    """They have the clients' look where there is drift, and an encoder may have been tuned by them."""
+    profiler = make()
+    fewer = Federation(
+        federation.train[:NUMBER],
+        federation.test_sets[:NUMBER],
+        np.arange(NUMBER),
+        federation.label_maps[:NUMBER],
+        GROUPS,
+    )
+    free = Profiler(profiler.run, profiler.config, 2, profiler.models, data, fewer)
+    tests = {image.tobytes() for image in data.x[data.train_rows :]}
+    settings = Robustness(iterations=5, smallest=20, largest=30)
+
+    def place(new):
+        assert all(image.tobytes() in tests for probe in new for image in probe.images)
+        return np.zeros(len(new), int)
+
+    assert len(list(outcomes(free, clusters_of(GROUPS), settings, 0, place))) == 10
+
+
 @pytest.mark.parametrize("method", ["repa", "wd"])
 def test_groupings_place_new_clients_like_newcomers(make, data, federation, method):
     """A new client with exactly a known one's images must land in that one's cluster."""
@@ -192,13 +215,16 @@ def test_groupings_place_new_clients_like_newcomers(make, data, federation, meth
         placing.append((clusters, place))
         return iter(())
 
+    maps = federation.label_maps.copy()
+    maps[3] = [2, 0, 1]  # who is like a client with names of its own has the same names
+    profiler = replace(make(), federation=replace(federation, label_maps=maps))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "measured", stop)
         settings = module.Settings(clusters=3)
-        found, _ = module.relate(clients, make(), settings, seed=1)
+        found, _ = module.relate(clients, profiler, settings, seed=1)
     clusters, place = placing[0]
     known = [probes.Probe(i, data.x[r], data.y[r]) for i, r in enumerate(federation.train)]
-    placed = place(known)
+    placed = place(known[::-1])[::-1]
     assert placed[:NUMBER].tolist() == found.groups.tolist()
     assert clusters.hosts[placed[NUMBER]] == found.placed[0]
 
@@ -274,6 +300,7 @@ def test_cosines_are_of_the_vectors_of_training_clients_after_every_round(
     written, make, data, federation
 ):
     folder, found = written
+    assert len(profiles.measurements(folder, "cosine")) == 2 * NUMBER * (NUMBER - 1) / 2
     cosines = profiles.pairwise(folder, "cosine")
     assert sorted(cosines) == [1, 2]
     vectors = found.signatures[:NUMBER, 0].astype(np.float64)
