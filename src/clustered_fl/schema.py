@@ -148,6 +148,11 @@ class Claim(_Strict):
     runs: list[str] = Field(default=[], description="runs that the predicate measures")
     studies: list[str] = Field(default=[], description="studies that the predicate reads")
     groupings: list[str] = Field(default=[], description="groupings that the predicate measures")
+    full_size: bool = Field(
+        default=False,
+        description="whether it is about the size of numbers, so that a scale that changes a "
+        "setting of its runs gives no verdict",
+    )
     note: str = Field(default="", description="our one honest sentence about the verdict")
 
 

@@ -218,6 +218,22 @@ def test_stand_in_data_give_no_verdict(folder_of):
     assert found["measured"] == "score 0.9"
 
 
+@pytest.mark.parametrize(
+    ("scales", "full_size", "verdict"),
+    [
+        ({"desktop": {"rounds": 3}}, True, "REDUCED"),
+        ({"desktop": {"rounds": 3}}, False, "CONFIRMED"),
+        ({"demo": {"rounds": 3}}, True, "CONFIRMED"),
+    ],
+)
+def test_shortened_runs_do_not_settle_the_size_of_a_number(folder_of, scales, full_size, verdict):
+    folders = {"one": {"one": {0: folder_of("one", 0, 0.9)}}}
+    claims = ledger(A={"runs": ["one"], "full_size": full_size})
+    claims.runs["one"] = claims.runs["one"].model_copy(update={"scales": scales})
+    found = row(claims, predicates(A=score_of("one")), folders)
+    assert (found["verdict"], found["measured"]) == (verdict, "score 0.9")
+
+
 def test_a_claim_of_theory_is_judged_whatever_the_data(tmp_path):
     write_json(tmp_path / "record.json", {"tables": []})
     tests = predicates(A=lambda evidence: {"score": float(evidence.study("toy") == {})})

@@ -2,8 +2,9 @@
 
 CONFIRMED: true of the mean over seeds and of at least 80 % of the seeds. REFUTED: false of both.
 INCONCLUSIVE: anything else, or a number that could not be measured. NOT RUN: a run that the claim
-needs was not computed at this scale. DEMO ONLY: measured on stand-in data, which says nothing about
-the paper.
+needs was not computed at this scale. REDUCED: it is about the size of numbers, and this scale
+shortens the runs that it is measured on. DEMO ONLY: measured on stand-in data, which says nothing
+about the paper.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ COLUMNS = (
     *("claim", "paper", "artefact", "statement", "published", "measured", "holds_if", "seeds"),
     *("scale", "source", "verdict", "note"),
 )
-VERDICTS = ("CONFIRMED", "REFUTED", "INCONCLUSIVE", "NOT RUN", "DEMO ONLY")
+VERDICTS = ("CONFIRMED", "REFUTED", "INCONCLUSIVE", "NOT RUN", "REDUCED", "DEMO ONLY")
 AGREEMENT = 0.8
 
 Folders = Mapping[str, Mapping[str, Mapping[int | str, str]]]
@@ -88,30 +89,27 @@ def evaluate(
     """
     check_complete(ledger, predicates)
     rows = [
-        _row(ledger.paper, name, claim, predicates[name], folders, studies, scale, source)
-        for name, claim in ledger.claims.items()
+        _row(ledger, name, predicates[name], folders, studies, scale, source)
+        for name in ledger.claims
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _row(
-    paper: str,
+    ledger: Ledger,
     name: str,
-    claim: Claim,
     predicate: Predicate,
     folders: Folders,
     studies: Mapping[str, str],
     scale: str,
     source: str,
 ) -> dict[str, object]:
-    evidence = _evidence(claim, folders, studies)
-    measured = [predicate.measure(one) for one in evidence]
-    verdict = judge(predicate, measured) if measured else "NOT RUN"
-    if measured and wanted(claim) and source == "builtin":
-        verdict = "DEMO ONLY"
+    claim = ledger.claims[name]
+    measured = [predicate.measure(one) for one in _evidence(claim, folders, studies)]
+    withheld = _withheld(ledger, claim, scale, source) if measured else "NOT RUN"
     return {
         "claim": name,
-        "paper": paper,
+        "paper": ledger.paper,
         "artefact": claim.artefact,
         "statement": claim.statement,
         "published": claim.published,
@@ -120,9 +118,17 @@ def _row(
         "seeds": len(measured),
         "scale": scale,
         "source": source if wanted(claim) else "none",
-        "verdict": verdict,
+        "verdict": withheld or judge(predicate, measured),
         "note": claim.note,
     }
+
+
+def _withheld(ledger: Ledger, claim: Claim, scale: str, source: str) -> str:
+    """The word that stands for a verdict where these data or this scale allow none, else ""."""
+    if wanted(claim) and source == "builtin":
+        return "DEMO ONLY"
+    smaller = claim.full_size and any(ledger.runs[run].scales.get(scale) for run in claim.runs)
+    return "REDUCED" if smaller else ""
 
 
 def wanted(claim: Claim) -> list[str]:

@@ -20,6 +20,7 @@ MEANING = dict(
             f"It is false for the mean over the seeds and at least {_PERCENT} of them.",
             "Neither of the two, or a number that it needs could not be measured.",
             "A run or study that would decide it was not computed at this scale.",
+            "It is about the size of numbers, and this scale shortens the runs behind it.",
             "It needs real data and was computed on stand-ins, which decide nothing.",
         ),
         strict=True,
