@@ -10,6 +10,7 @@ from clustered_fl.data.federation import load, save
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.data.partitions.structured import sizes
 from clustered_fl.errors import InputError
+from clustered_fl.randomness import generator
 from clustered_fl.theory.partition_code import coded_sizes
 
 COUNTS = (31, 40, 25, 37, 28, 33, 29, 36, 24, 27)  # training images of each label
@@ -33,6 +34,12 @@ def digits():
 
 def rows_with(dataset, label):
     return [row for row in range(dataset.train_rows) if dataset.y[row] == label]
+
+
+def shuffled_rows(dataset, label, seed=0):
+    """The rows of a label in the order in which they are dealt."""
+    rng = generator(seed, "order of rows", label)
+    return rng.permutation(rows_with(dataset, label)).tolist()
 
 
 def labels_of(dataset, rows):
@@ -94,7 +101,7 @@ def test_client_j_of_a_cluster_holds_block_j_of_each_of_its_labels(digits, seed)
     for client, group in enumerate(federation.groups):
         expected = []
         for label in held[group]:
-            rows = rows_with(digits, label)
+            rows = shuffled_rows(digits, label, seed)
             size = len(rows) // 3
             expected += rows[client % 3 * size : (client % 3 + 1) * size]
         assert sorted(federation.train[client].tolist()) == sorted(expected)
@@ -123,7 +130,7 @@ def test_samples_cut_every_block(digits):
     assert federation.sizes.tolist() == [10] * 12
     for client, rows in enumerate(federation.train):
         for label in labels_of(digits, rows):
-            block = rows_with(digits, label)[client % 3 * 5 : (client % 3 + 1) * 5]
+            block = shuffled_rows(digits, label)[client % 3 * 5 : (client % 3 + 1) * 5]
             assert [row for row in rows.tolist() if digits.y[row] == label] == block
 
 
@@ -133,7 +140,7 @@ def literal_padded(dataset, labels, place, clients, groups):
     rows = []
     for label in labels:
         places = np.full(10_000, -1)
-        own = rows_with(dataset, label)
+        own = shuffled_rows(dataset, label)
         places[: len(own)] = own
         rows += places[place * per_label : (place + 1) * per_label].tolist()
     return [dataset.train_rows - 1 if row == -1 else row for row in rows]
@@ -216,7 +223,7 @@ def test_changed_clients_hold_blocks_of_their_own(digits):
         expected = []
         for label in held[group]:
             size = COUNTS[label] // 5
-            expected += rows_with(digits, label)[place * size : (place + 1) * size]
+            expected += shuffled_rows(digits, label)[place * size : (place + 1) * size]
         assert sorted(rows.tolist()) == sorted(expected)
     assert federation.replaces.tolist() == [0, 1, 3, 4, 6, 7, 9, 10]
     assert federation.groups[12:].tolist() == [1, 1, 2, 2, 3, 3, 0, 0]
@@ -281,13 +288,25 @@ def test_blocks_are_consecutive_and_the_same_in_both_clusters_of_a_label(digits)
         place = client % 2
         expected = []
         for label in held[group]:
-            expected += rows_with(digits, label)[place * 6 : (place + 1) * 6]
+            expected += shuffled_rows(digits, label)[place * 6 : (place + 1) * 6]
         assert sorted(federation.train[client].tolist()) == sorted(expected)
     for one in range(10):
         for other in range(one):
             shared = set(federation.train[one].tolist()) & set(federation.train[other].tolist())
             near = (federation.groups[one] - federation.groups[other]) % 5 in (1, 4)
             assert len(shared) == (6 if near and one % 2 == other % 2 else 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [("disjoint_labels", DISJOINT), ("shared_label_ring", RING), ("structured", {"clients": 4})],
+)
+def test_the_order_of_a_copy_makes_no_client_different(digits, kind, settings):
+    """Some copies keep look-alikes together; who got the first of them would have those only."""
+    federation = build_federation(digits, 0, kind, **settings)
+    for rows in federation.train:
+        place = [rows_with(digits, digits.y[row]).index(row) for row in rows]
+        assert np.ptp(place) > 1.5 * len(rows) / len(labels_of(digits, rows))
 
 
 def test_random_draws_overlap_within_a_cluster_and_not_within_a_client(digits):

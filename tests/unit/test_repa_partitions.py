@@ -201,7 +201,8 @@ def test_samples_are_of_each_label(images):
 
 def test_shards_are_consecutive_when_sorted_by_label(images):
     federation = build_federation(images, 0, "shards", clients=8)
-    place = np.argsort(np.argsort(images.y[:TRAIN], kind="stable"))
+    order = generator(0, "order of rows").permutation(TRAIN)
+    place = np.argsort(order[np.argsort(images.y[order], kind="stable")])
     size = TRAIN // 16
     shards = []
     for client in range(8):

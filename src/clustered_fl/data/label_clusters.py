@@ -13,9 +13,16 @@ Labels = Sequence[np.ndarray]
 """The labels of each cluster."""
 
 
-def rows_of(dataset: Dataset, label: int) -> np.ndarray:
-    """Training rows of one label, in the order of the dataset."""
-    return np.flatnonzero(dataset.y[: dataset.train_rows] == label)
+def rows_of(dataset: Dataset, label: int, seed: int) -> np.ndarray:
+    """Training rows of one label, in a random order, the same for every client of a seed.
+
+    The order of a copy means nothing: official files are in random order, but others keep
+    look-alikes together (in one of CIFAR-10 the mean brightness of blocks of 166 consecutive
+    airplanes varies seven times as much as by chance), and clients that hold blocks would then
+    differ within a cluster.
+    """
+    rows = np.flatnonzero(dataset.y[: dataset.train_rows] == label)
+    return generator(seed, "order of rows", label).permutation(rows)
 
 
 def tests_of(dataset: Dataset, labels: Labels) -> tuple[np.ndarray, ...]:

@@ -54,7 +54,7 @@ def build(
     train, later = [], []
     for group in range(groups):
         count = int((members == group).sum()) + changed
-        blocks = [_blocks(dataset, label, count, samples, padded) for label in own[group]]
+        blocks = [_blocks(dataset, label, count, samples, padded, seed) for label in own[group]]
         held = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
         train += held[changed:]
         later.append(held[:changed])
@@ -69,10 +69,10 @@ def build(
 
 
 def _blocks(
-    dataset: Dataset, label: int, clients: int, samples: int | None, padded: bool
+    dataset: Dataset, label: int, clients: int, samples: int | None, padded: bool, seed: int
 ) -> list[np.ndarray]:
-    """Consecutive images of one label for each client."""
-    rows = rows_of(dataset, label)
+    """Images of one label for each client."""
+    rows = rows_of(dataset, int(label), seed)
     size = dataset.train_rows // len(dataset.classes) // clients if padded else len(rows) // clients
     size = size if samples is None else samples
     if padded:

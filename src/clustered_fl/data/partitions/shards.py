@@ -37,7 +37,9 @@ def build(
             f"{everybody} clients of {shards} shards; allowed are 1 to "
             f"{dataset.train_rows // shards} clients of {dataset.train_rows} images"
         )
-    by_label = np.argsort(dataset.y[: dataset.train_rows], kind="stable")
+    # What order a copy has within a label means nothing, see `label_clusters.rows_of`.
+    order = generator(seed, "order of rows").permutation(dataset.train_rows)
+    by_label = order[np.argsort(dataset.y[order], kind="stable")]
     parts = by_label[: everybody * shards * size].reshape(-1, size)
     dealt = generator(seed, "shards").permutation(len(parts)).reshape(everybody, shards)
     shares = [parts[own].reshape(-1) for own in dealt]

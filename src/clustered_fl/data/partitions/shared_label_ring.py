@@ -64,7 +64,7 @@ def _images(
     key: tuple[int, int],
 ) -> np.ndarray:
     """Images of one label for the client at `place` in its cluster; `key` is (seed, client)."""
-    rows = rows_of(dataset, label)
+    rows = rows_of(dataset, int(label), key[0])
     needed = samples if sampling == "random" else (place + 1) * samples
     if not samples >= 1 or needed > len(rows):
         raise InputError(

@@ -38,7 +38,7 @@ def build(
         )
     each, train = clients // len(own), []
     for group, members in enumerate(own):
-        rows = np.concatenate([rows_of(dataset, label) for label in members])
+        rows = np.concatenate([rows_of(dataset, int(label), seed) for label in members])
         shuffled = generator(seed, "shares", group).permutation(rows)
         train += np.split(shuffled, np.cumsum(sizes(len(rows), each))[:-1])
     tested = [np.append(m, 0) if zero_row and len(m) < labels else m for m in own]

@@ -40,7 +40,7 @@ def build(
     for label in np.unique(pairs):
         holders = np.flatnonzero((pairs == label).any(1))
         rng = generator(seed, "shares", int(label))
-        own = equal_shares(rows_of(dataset, label), len(holders), samples, rng)
+        own = equal_shares(rows_of(dataset, int(label), seed), len(holders), samples, rng)
         for client, rows in zip(holders, own, strict=True):
             shares[client].append(rows)
     whole = [np.concatenate(own) for own in shares]
