@@ -99,15 +99,12 @@ def average(
     shares = _shares(state, relatedness, engine.federation.sizes[clients], clients, settings)
     if not shares:
         return
-    own = np.array([state.grouping[client] for client in clients])
-    of_updates = np.stack(list(shares.values()))
-    # What a participant has trained is the model of its own group plus its update.
-    of_models = of_updates @ (own[:, None] == np.arange(len(state.models)))
+    own = [state.grouping[client] for client in clients]
+    share = torch.from_numpy(np.stack(list(shares.values()))).to(updates)
     groups = list(shares)
-    by_update, by_model = (torch.from_numpy(w).to(updates) for w in (of_updates, of_models))
     for first in range(0, updates.shape[1], COLUMNS):
         part = slice(first, first + COLUMNS)
-        state.models[groups, part] = by_model @ state.models[:, part] + by_update @ updates[:, part]
+        state.models[groups, part] = share @ (state.models[own, part] + updates[:, part])
 
 
 def _shares(
