@@ -26,6 +26,12 @@ def measurements(folder: Path, measure: str) -> pd.DataFrame:
     return rows
 
 
+def has_measured(folder: Path, measure: str) -> bool:
+    """Whether a grouping has rows of one measure."""
+    table = pd.read_parquet(Path(folder) / COMPARISONS)
+    return "measure" in table and bool((table["measure"] == measure).any())
+
+
 def label_counts(folder: Path) -> np.ndarray:
     """Images of each label by which a client is described, d_i: int64 [M + newcomers, classes]."""
     rows = measurements(folder, "labels")
