@@ -23,7 +23,7 @@ COLUMNS = ["round", "scope", "member", "metric", "value"]
 @pytest.fixture(scope="module")
 def groupings(tmp_path_factory) -> dict[str, dict[str, str]]:
     place = tmp_path_factory.mktemp("groupings")
-    kinds = {"judge": (3, True), "other": (4, True), "still": (3, False)}
+    kinds = {"judge": (3, tiny.DRIFT), "other": (4, tiny.DRIFT), "still": (3, tiny.STILL)}
     return {
         name: {s: tiny.write_grouping(place / name / s, int(s), *kind) for s in ("0", "1")}
         for name, kind in kinds.items()
@@ -107,7 +107,7 @@ def test_passes_count_hits_within_each_cluster(groupings):
 
 
 def test_accuracy_of_many_runs_is_weighted_by_the_images_of_each_seed(groupings, tmp_path):
-    folders = {str(s): tiny.write_run(tmp_path / "a" / str(s), s) for s in (0, 1)}
+    folders = {str(s): tiny.write_run(tmp_path / "a" / str(s)) for s in (0, 1)}
     found = validation.of_runs({"family": {"a": folders}}, groupings["judge"])
     sizes = 5 + np.arange(tiny.CLIENTS + tiny.NEWCOMERS)
     assert set(found["seed"]) == {0, 1}
@@ -143,7 +143,7 @@ def test_exposure_is_to_what_the_own_cluster_trained_in_the_round_before():
 
 
 def test_exposure_agrees_with_a_loop(tmp_path):
-    folder = Path(tiny.write_run(tmp_path / "run", 0))
+    folder = Path(tiny.write_run(tmp_path / "run"))
     rounds, groups, own = load_rounds(folder), load_record(folder)["groups"], tiny.counts(0)
     table = exposure.exposures(rounds, groups, own)
     assert len(table) == 10 * tiny.CLIENTS
@@ -174,7 +174,9 @@ def test_a_client_is_compared_with_itself():
 # ---- Drawings -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("places", [[0.5, 0.52, 0.9, 0.51], [0.1, 0.1, 0.1], [0.0, 1.0], [0.7]])
+@pytest.mark.parametrize(
+    "places", [[0.5, 0.52, 0.9, 0.51], [0.1, 0.1, 0.1], [0.0, 1.0], [0.99, 0.9, 1.0, 0.2]]
+)
 def test_names_are_moved_as_little_as_possible(places):
     found = drawings.spread(places, 0.1)
     order = np.argsort(places, kind="stable")
@@ -182,13 +184,28 @@ def test_names_are_moved_as_little_as_possible(places):
         {"type": "ineq", "fun": lambda x, low=low, high=high: x[high] - x[low] - 0.1}
         for low, high in pairwise(order)
     ]
-    start = np.array(places) + np.argsort(order)
-    best = minimize(lambda x: ((x - places) ** 2).sum(), start, constraints=gaps, tol=1e-12)
+    start, inside = np.argsort(order) / len(places), [(0, 1)] * len(places)
+
+    def away(x):
+        return ((x - places) ** 2).sum()
+
+    best = minimize(away, start, bounds=inside, constraints=gaps, tol=1e-12)
     np.testing.assert_allclose(found, best.x, atol=1e-4)
 
 
+def test_more_names_than_there_is_room_for_are_kept_apart_all_the_same():
+    assert drawings.spread([0.5] * 5, 0.5) == pytest.approx([0, 0.5, 1, 1.5, 2])
+
+
+def test_limits_show_the_second_half_of_all_curves():
+    table = pd.DataFrame({"round": [0, 5, 10] * 2, "weighted": [0, 50, 80, 1, 30, 70]})
+    low, high = drawings.limits(table)
+    assert 20 < low < 30
+    assert 80 < high < 90
+
+
 def test_a_name_without_a_place_stands_at_the_bottom():
-    assert drawings.spread([0.5, float("nan")], 0.1) == [0.5, 0.0]
+    assert drawings.spread([0.5, float("nan")], 0.1) == pytest.approx([0.5, 0.0])
     assert drawings.spread([], 0.1) == []
 
 

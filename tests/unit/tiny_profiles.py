@@ -1,6 +1,7 @@
 """Groupings by profiles and runs with them that nobody computed, with everything to be measured."""
 
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,13 @@ DATA = {
     "train_rows": 60,
     "note": "drawn",
 }
+DRIFT, STILL = {"kind": "dirichlet", "drift": {"transforms": 2}}, {"kind": "dirichlet"}
 CLIENTS, NEWCOMERS, LABELS, TESTS = 12, 2, 4, 30
+
+
+def random(folder: Path) -> np.random.Generator:
+    """Draws that hang on the last two parts of a path, name and seed."""
+    return np.random.default_rng(crc32("/".join(folder.parts[-2:]).encode()))
 
 
 def rows(measure: str, values: np.ndarray, now: int = 4) -> list[dict]:
@@ -69,10 +76,15 @@ def hits(groups: np.ndarray, rng: np.random.Generator) -> list[dict]:
 
 
 def write_grouping(
-    folder: Path, seed: int, clusters: int = 3, drift: bool = True, truth: list[int] | None = None
+    folder: Path,
+    seed: int,
+    clusters: int = 3,
+    federation: dict | None = None,
+    truth: list[int] | None = None,
 ) -> str:
     """A grouping whose vectors are label counts with noise that shrinks over the rounds 1, 2, 4."""
-    rng, own = np.random.default_rng([seed, clusters]), counts(seed)
+    federation = DRIFT if federation is None else federation
+    rng, own = random(folder), counts(seed)
     vectors = {
         now: own / own.sum(1, keepdims=True) + rng.normal(size=own.shape) / (2 + 3 * now)
         for now in (1, 2, 4)
@@ -81,7 +93,7 @@ def write_grouping(
     table = of_clients(own) + hits(groups, rng)
     for now, each in vectors.items():
         table += rows("cosine", cosines(each[:CLIENTS]), now)
-    if drift:
+    if federation.get("drift"):
         looks = np.random.default_rng(seed).normal(size=(CLIENTS, 3)) + 1
         table += rows("similarity", (cosines(looks) + 1) / 2)
     folder.mkdir(parents=True)
@@ -91,7 +103,6 @@ def write_grouping(
     relatedness.save(Relatedness(*arrays, apart, sent, sent[:CLIENTS]), folder)
     pd.DataFrame(table).to_parquet(folder / relatedness.COMPARISONS)
     true = np.zeros(CLIENTS, int) if truth is None else np.array(truth)
-    federation = {"kind": "dirichlet"} | ({"drift": {"transforms": 2}} if drift else {})
     config = {"dataset": "cifar10", "federation": federation, "seed": seed, "method": {}}
     record = {"config": config, "data": DATA, "groups": groups.tolist()}
     record |= {"true_groups": true.tolist(), "agreement": agreement(arrays[0], true)}
@@ -100,9 +111,9 @@ def write_grouping(
     return str(folder)
 
 
-def write_run(folder: Path, seed: int, clusters: int = 3, best: float = 0.8) -> str:
+def write_run(folder: Path, clusters: int = 3, best: float = 0.8) -> str:
     """Ten rounds of a run in which half of the clients take part, with newcomers."""
-    rng = np.random.default_rng([seed, clusters])
+    rng = random(folder)
     groups = np.concatenate([np.arange(clusters), rng.integers(clusters, size=CLIENTS - clusters)])
     measured = []
     for now in range(11):
