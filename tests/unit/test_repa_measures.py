@@ -185,7 +185,7 @@ def test_robustness_needs_images_that_nobody_holds(make, data, federation):
 
 
 def test_training_images_that_nobody_holds_are_not_unseen(make, data, federation):
-    """They have the clients' look where there is drift, and an encoder may have been tuned by them."""
+    """They have the look of clients where there is drift, and may have tuned an encoder."""
     profiler = make()
     fewer = Federation(
         federation.train[:NUMBER],
