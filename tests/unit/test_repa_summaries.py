@@ -171,6 +171,10 @@ def test_a_client_is_compared_with_itself():
     assert np.isnan(nobody["seen"])
 
 
+def test_clusters_that_were_asked_for_are_those_of_the_ledger(groupings):
+    assert profiles.asked_clusters(groupings["other"]) == 4
+
+
 # ---- Drawings -----------------------------------------------------------------------------------
 
 
@@ -229,5 +233,9 @@ def test_curves_are_means_over_seeds_within_a_band():
     (band,) = axis.collections
     edges = {tuple(point) for point in band.get_paths()[0].vertices.tolist()}
     assert {(1, 2), (1, 4), (2, 5), (2, 9)} <= edges
+    axis.plot([1, 2], [8.0, np.nan], label="lost")
     drawings.name_ends(axis)
+    low, high = axis.get_ylim()
+    assert axis.texts[1].get_position()[1] == pytest.approx((8 - low) / (high - low))
+    axis.texts[1].remove()
     assert [text.get_text() for text in axis.texts] == ["WD"]

@@ -103,7 +103,8 @@ def write_grouping(
     relatedness.save(Relatedness(*arrays, apart, sent, sent[:CLIENTS]), folder)
     pd.DataFrame(table).to_parquet(folder / relatedness.COMPARISONS)
     true = np.zeros(CLIENTS, int) if truth is None else np.array(truth)
-    config = {"dataset": "cifar10", "federation": federation, "seed": seed, "method": {}}
+    method = {"name": "repa", "clusters": clusters}
+    config = {"dataset": "cifar10", "federation": federation, "seed": seed, "method": method}
     record = {"config": config, "data": DATA, "groups": groups.tolist()}
     record |= {"true_groups": true.tolist(), "agreement": agreement(arrays[0], true)}
     write_json(folder / records.RECORD, record)

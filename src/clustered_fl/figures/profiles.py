@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
@@ -83,7 +84,7 @@ def draw_curves(
         axis.plot(means.index, means, label=name, **look, **size)
         band = {"color": look["color"], "alpha": 0.18, "linewidth": 0}
         axis.fill_between(means.index, least, most, **band)
-    axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
 
 
 def limits(table: pd.DataFrame, value: str = "weighted") -> tuple[float, float]:
@@ -106,12 +107,19 @@ def name_ends(axis: Axes, names: Sequence[str] | None = None) -> None:
     """
     lines = [line for line in axis.get_lines() if not line.get_label().startswith("_")]
     lines = [line for line in lines if names is None or line.get_label() in names]
-    ends = [float(np.asarray(line.get_ydata(), dtype=float)[-1]) for line in lines]
+    ends = [_end(line) for line in lines]
     low, high = axis.get_ylim()
     places = spread([(end - low) / (high - low) for end in ends], _APART)
     for line, place in zip(lines, places, strict=True):
         text = {"color": line.get_color(), "fontsize": 7, "va": "center"}
         axis.text(1.02, place, line.get_label(), transform=axis.transAxes, **text)
+
+
+def _end(line: Line2D) -> float:
+    """The last height of a line that is known; NaN if none is."""
+    heights = np.asarray(line.get_ydata(), dtype=float)
+    known = heights[np.isfinite(heights)]
+    return float(known[-1]) if len(known) else float("nan")
 
 
 def spread(places: Sequence[float], apart: float) -> list[float]:
