@@ -11,7 +11,7 @@ import tiny_profiles as tiny
 from scipy.optimize import minimize
 
 from clustered_fl.errors import InputError
-from clustered_fl.figures import panels
+from clustered_fl.figures import choices, panels
 from clustered_fl.figures import profiles as drawings
 from clustered_fl.metrics import correlation, exposure, likeness, profiles, robustness, validation
 from clustered_fl.metrics import uniformity as uniform
@@ -239,3 +239,54 @@ def test_curves_are_means_over_seeds_within_a_band():
     assert axis.texts[1].get_position()[1] == pytest.approx((8 - low) / (high - low))
     axis.texts[1].remove()
     assert [text.get_text() for text in axis.texts] == ["WD"]
+
+
+CHOICES = [("vectors: WD", "usual"), ("vectors: WD", "other"), ("weight: REPA", "usual")]
+
+
+def test_questions_stand_above_their_choices_and_apart_from_the_block_before():
+    found = choices.heights(CHOICES)
+    assert list(found.values()) == sorted(found.values())
+    assert found["vectors: WD", "other"] - found["vectors: WD", "usual"] == 1
+    assert found["weight: REPA", ""] - found["vectors: WD", "other"] > 1
+    assert len(found) == 5
+
+
+def test_choices_are_means_in_the_colour_of_their_method_with_a_line_at_the_usual_one():
+    rows = [(*CHOICES[0], 0, 1.0), (*CHOICES[0], 1, 3.0), (*CHOICES[1], 0, 9.0)]
+    rows.append((*CHOICES[2], 0, float("nan")))
+    table = pd.DataFrame(rows, columns=["question", "choice", "seed", "r"])
+    _, axes = choices.panels([CHOICES], 2.0)
+    axis, places = axes[0, 0], choices.heights(CHOICES)
+    choices.draw(axis, table, CHOICES, "r")
+    lines = [line.get_xydata().tolist() for line in axis.get_lines()]
+    usual, other = places[CHOICES[0]], places[CHOICES[1]]
+    span = [[2, usual - 0.4], [2, other + 0.4]]
+    bars = [[[1, usual], [3, usual]], [[9, other], [9, other]]]
+    assert lines == [bars[0], [[2, usual]], span, bars[1], [[9, other]]]
+    assert {line.get_color() for line in axis.get_lines()} == {drawings.colour_of("WD"), "#999999"}
+    choices.name_rows(axis, CHOICES)
+    assert [text.get_text() for text in axis.texts][:2] == ["vectors: WD", "usual"]
+
+
+def test_rows_show_every_seed_their_mean_and_what_is_published():
+    rows = [("WD", 0, 0.2, 0.25, 0.1), ("WD", 1, 0.4, 0.25, 0.1), ("REPA", 0, 0.9, 0.91, 0.02)]
+    table = pd.DataFrame(rows, columns=["name", "seed", "r", "published", "published error"])
+    _, axes = panels(1, 1)
+    drawings.draw_published(axes[0, 0], table, "r")
+    assert [label.get_text() for label in axes[0, 0].get_yticklabels()] == ["WD", "REPA"]
+    marked = [line.get_xdata().tolist() for line in axes[0, 0].get_lines() if len(line.get_xdata())]
+    for expected in ([0.2, 0.4], [pytest.approx(0.3)], [0.25], [0.9], [0.91]):
+        assert expected in marked
+    drawings.draw_published(panels(1, 1)[1][0, 0], table[["name", "seed", "r"]], "r")
+
+
+def test_similarities_are_ordered_by_group_with_borders_between():
+    values, groups = np.arange(16.0).reshape(4, 4), np.array([1, 0, 1, 0])
+    _, axes = panels(1, 1)
+    drawings.draw_similarity(axes[0, 0], values, groups)
+    (image,) = axes[0, 0].get_images()
+    order = [1, 3, 0, 2]
+    assert image.get_array().tolist() == [[values[i, j] for j in order] for i in order]
+    assert image.get_clim() == (1, 14)
+    assert next(line.get_ydata()[0] for line in axes[0, 0].get_lines()) == 1.5
