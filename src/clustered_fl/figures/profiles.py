@@ -84,6 +84,11 @@ def draw_curves(
         axis.plot(means.index, means, label=name, **look, **size)
         band = {"color": look["color"], "alpha": 0.18, "linewidth": 0}
         axis.fill_between(means.index, least, most, **band)
+    whole_ticks(axis)
+
+
+def whole_ticks(axis: Axes) -> None:
+    """A horizontal axis with whole numbers, as rounds and clients are."""
     axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
 
 
