@@ -330,6 +330,30 @@ def test_t1c_repa_over_the_better_wd(evidence, first, holds):
     assert held == holds
 
 
+def raw(**shares: tuple[float, float]) -> dict[str, dict]:
+    """Groupings whose vectors have kept their lengths: row -> robustness under both and drift."""
+    return {
+        f"{ROWS[key][1].format(kind=kind)}_raw": {"table": robust([0] * CLIENTS, {0: value})}
+        for key, values in shares.items()
+        for kind, value in zip(("both", "drift"), values, strict=True)
+    }
+
+
+@pytest.mark.parametrize(("drift", "holds"), [(0.3, True), (0.4, False)])
+def test_t1b_raw(evidence, drift, holds):
+    measured, held = result("REPA-T1-b-raw", evidence(groupings=raw(wd1=(0.1, drift))))
+    assert measured == pytest.approx({"WD, f = 1": drift})
+    assert held == holds
+
+
+@pytest.mark.parametrize(("drift", "holds"), [(0.3, True), (0.9, False)])
+def test_t1c_raw(evidence, drift, holds):
+    made = evidence(groupings=raw(sae=(0.7, 0.8), wd1=(0.5, drift)))
+    measured, held = result("REPA-T1-c-raw", made)
+    assert measured == pytest.approx({"both": 0.2, "concept drift": 0.8 - drift})
+    assert held == holds
+
+
 @pytest.mark.parametrize(("ae", "holds"), [(0.93, True), (0.95, False)])
 def test_t1d_sae_within_one_error(evidence, ae, holds):
     """Its error over the two clusters is 0.02."""

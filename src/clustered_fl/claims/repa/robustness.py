@@ -68,6 +68,27 @@ def repa_is_more_robust(evidence: Evidence) -> Measured:
     }
 
 
+def raw(evidence: Evidence, row: str, kind: str) -> float:
+    """Robustness in one cell with vectors that are not divided by their lengths."""
+    name = f"{ROWS[row][1].format(kind=kind)}_raw"
+    return float(scores(evidence, name)["robustness"])
+
+
+@claim("REPA-T1-b-raw", {"WD, f = 1": "<= 0.35"})
+def wd_as_it_is_is_lost_under_drift(evidence: Evidence) -> Measured:
+    """Robustness of WD under concept drift, lengths kept."""
+    return {ROWS["wd1"][0]: raw(evidence, "wd1", "drift")}
+
+
+@claim("REPA-T1-c-raw", {"both": "> 0", "concept drift": "> 0"})
+def repa_as_it_is_is_more_robust(evidence: Evidence) -> Measured:
+    """Lead of REPA's default over WD after one epoch, lengths of both kept."""
+    return {
+        KINDS[kind]: raw(evidence, "sae", kind) - raw(evidence, "wd1", kind)
+        for kind in ("both", "drift")
+    }
+
+
 @claim("REPA-T1-d", {f"{name}, one error added": ">= 0" for name in KINDS.values()})
 def sae_is_best(evidence: Evidence) -> Measured:
     """Lead of the supervised autoencoder over the better other encoder, its error added."""
