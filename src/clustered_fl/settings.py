@@ -40,7 +40,7 @@ class Settings(BaseModel):
         description="`demo` (built-in data, minutes), `desktop` (real data, reduced sizes, hours "
         "on 2 cores) or `paper` (the papers' own sizes, for a GPU)",
     )
-    papers: list[Literal["cfl", "flt"]] = Field(
+    papers: list[Literal["cfl", "flt", "repa"]] = Field(
         default=["cfl"],
         min_length=1,
         description="papers to reproduce; each has a ledger in `config/papers/`",

@@ -15,9 +15,11 @@ from clustered_fl.data.partitions import partition_module
 from clustered_fl.data.registry import read_registry
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
-from clustered_fl.ledger import load_ledger, resolved_runs
+from clustered_fl.groupings import grouping_module
+from clustered_fl.ledger import load_ledger, resolved_groupings, resolved_runs
 from clustered_fl.methods import load_method
-from clustered_fl.models import IMAGE_MODELS, build_model
+from clustered_fl.models import TEXT_MODELS, build_model
+from clustered_fl.options import call
 from clustered_fl.runs import begin
 from clustered_fl.schema import SCALES, Configuration
 
@@ -278,6 +280,7 @@ def test_everything_serves_an_artefact_or_a_claim(ledger):
     for kind in ("runs", "studies", "groupings"):
         used = {name for user in users for name in getattr(user, kind)}
         used |= {run.grouping for run in ledger.runs.values() if kind == "groupings"}
+        used |= {found.profiler for found in ledger.groupings.values() if kind == "runs"}
         assert getattr(ledger, kind).keys() - used == set()
     needed = {grouping.encoder for grouping in ledger.groupings.values()}
     assert ledger.encoders.keys() - needed == set()
@@ -343,15 +346,38 @@ def test_every_scheduled_split_comes_before_the_last_round(ledger):
 
 
 def test_every_network_takes_its_settings(ledger):
-    read_by_the_task = {"name", "normalise", "length"}
+    read_by_the_task = {"name", "normalise", "length", "reconstruction"}
     for config in configurations(ledger):
         name = config["model"]["name"]
         options = {k: v for k, v in config["model"].items() if k not in read_by_the_task}
         image_shape = (3, 32, 32) if config["dataset"] == "cifar10" else (1, 28, 28)
-        if name not in IMAGE_MODELS:
+        if name in TEXT_MODELS:
             assert {"length", "vocabulary"} <= config["model"].keys()
             options["vocabulary"] = 20
         build_model(name, image_shape, 10, **options)
+
+
+def test_every_grouping_takes_its_settings_and_finds_the_models_that_it_asks_for(ledger):
+    for scale in SCALES:
+        runs = resolved_runs(ledger, scale)
+        for name, found in resolved_groupings(ledger, scale).items():
+            options = dict(found["config"]["method"])
+            method = import_module(grouping_module(options.pop("name")))
+            settings = call(method.Settings, name, options)
+            for round_ in settings.measure.rounds if hasattr(settings, "measure") else ():
+                run = runs[found["config"]["profiler"]]["config"]
+                assert round_ <= run["rounds"], name
+                assert round_ % run["keep_every"] == 0, name
+
+
+def test_seeds_of_what_is_needed_are_computed_too(ledger):
+    for scale in SCALES:
+        runs, groupings = resolved_runs(ledger, scale), resolved_groupings(ledger, scale)
+        for entry in (*runs.values(), *groupings.values()):
+            needed = [groupings.get(entry["config"].get("grouping"))]
+            needed.append(runs.get(entry["config"].get("profiler")))
+            for other in filter(None, needed):
+                assert set(entry["seeds"]) <= set(other["seeds"]), entry["config"]
 
 
 def test_every_study_takes_its_settings(ledger):

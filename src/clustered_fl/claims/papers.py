@@ -7,7 +7,12 @@ from clustered_fl.errors import InputError
 
 # Text, so that the claims of one paper do not count as code of another.
 _FLT = ("theorems", "recovery", "scenarios", "writers", "structured", "ablation", "columns")
-MODULES = {"cfl": ("toys", "gap", "norms", "splits", "theorems"), "flt": (*_FLT, "pictures")}
+_REPA = ("correlation", "uniformity", "robustness", "writers", "two_labels", "shift")
+MODULES: dict[str, tuple[str, ...]] = {
+    "cfl": ("toys", "gap", "norms", "splits", "theorems"),
+    "flt": (*_FLT, "pictures"),
+    "repa": _REPA,
+}
 
 
 def predicates_of(paper: str) -> Predicates:

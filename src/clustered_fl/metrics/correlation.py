@@ -1,8 +1,12 @@
 """How well clients' vectors tell whose data are alike (REPA, section on Fig. 1)."""
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 from scipy.spatial.distance import pdist, squareform
 
+from clustered_fl.metrics.profiles import pairwise
 from clustered_fl.randomness import generator
 
 
@@ -34,6 +38,26 @@ def correlation_error(
         times = np.bincount(rng.integers(clients, size=clients), minlength=clients)
         found.append(_pearson(similarity, cosine, times.astype(np.float64)))
     return float(np.nanstd(found, ddof=1))
+
+
+def over_rounds(folder: Path, similarity: np.ndarray) -> pd.DataFrame:
+    """Correlation after every round that a grouping has measured (Fig. 1).
+
+    Args:
+        folder: of the grouping, by whose vectors clients are compared.
+        similarity: S of its training clients [M, M].
+    Returns:
+        Columns round, correlation, error (over clients, see `correlation_error`).
+    """
+    rows = [
+        {
+            "round": now,
+            "correlation": correlation(similarity, cosine),
+            "error": correlation_error(similarity, cosine),
+        }
+        for now, cosine in sorted(pairwise(folder, "cosine").items())
+    ]
+    return pd.DataFrame(rows)
 
 
 def _pearson(first: np.ndarray, second: np.ndarray, times: np.ndarray) -> float:

@@ -4,12 +4,14 @@ The table is that of `clustered_fl.groupings.profiles.measurements`: measure, ro
 value.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from clustered_fl.errors import InputError
+from clustered_fl.records import load_record
 from clustered_fl.relatedness import COMPARISONS
 
 
@@ -24,6 +26,22 @@ def measurements(folder: Path, measure: str) -> pd.DataFrame:
     if rows.empty:
         raise InputError(f"{folder} has no measurements of {measure}; ask for them in the ledger")
     return rows
+
+
+def asked_clusters(seeds: Mapping[int | str, str]) -> int:
+    """Number of clusters that a grouping was asked for, of which it can fall short.
+
+    Args:
+        seeds: seed -> folder.
+    """
+    record = load_record(Path(next(iter(seeds.values()))))
+    return int(record["config"]["method"]["clusters"])
+
+
+def has_measured(folder: Path, measure: str) -> bool:
+    """Whether a grouping has rows of one measure."""
+    table = pd.read_parquet(Path(folder) / COMPARISONS)
+    return "measure" in table and bool((table["measure"] == measure).any())
 
 
 def label_counts(folder: Path) -> np.ndarray:

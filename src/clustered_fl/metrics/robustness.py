@@ -25,6 +25,21 @@ def by_cluster(folder: Path) -> pd.DataFrame:
     return found.assign(size=sizes[found["cluster"]])
 
 
+def passes(folder: Path) -> pd.DataFrame:
+    """Algorithm 1 pass by pass.
+
+    Returns:
+        Columns cluster, iteration (from 1), reference (client r), hit (0 or 1), hits (n_s so far)
+        and robustness (n_s over the passes so far).
+    """
+    rows = measurements(folder, "robustness")
+    names = {"first": "cluster", "second": "reference", "value": "hit"}
+    found = rows.rename(columns=names)[list(names.values())].reset_index(drop=True)
+    of_cluster = found.groupby("cluster")["hit"]
+    found = found.assign(iteration=of_cluster.cumcount() + 1, hits=of_cluster.cumsum())
+    return found.assign(robustness=found["hits"] / found["iteration"])
+
+
 def by_seed(groupings: Folders) -> pd.DataFrame:
     """r(C) of each grouping and seed.
 

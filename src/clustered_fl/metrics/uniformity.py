@@ -24,7 +24,11 @@ def uniformity(groups: np.ndarray, counts: np.ndarray) -> float:
         groups: [M] cluster of each client.
         counts: d_i, [M, classes].
     """
-    similarity = label_similarity(counts)
+    return mean_within(groups, label_similarity(counts))
+
+
+def mean_within(groups: np.ndarray, similarity: np.ndarray) -> float:
+    """Equation 7 for any similarity [M, M] of clients."""
     members = (np.flatnonzero(groups == group) for group in np.unique(groups))
     found = [_mean_pair(similarity[np.ix_(own, own)]) for own in members if len(own) > 1]
     return float(np.mean(found)) if found else float("nan")

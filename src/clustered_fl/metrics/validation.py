@@ -3,8 +3,16 @@
 REPA does not say whether a client counts by its images or as one; both are given.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+
+from clustered_fl.errors import InputError
+from clustered_fl.metrics.accuracy import Families
+from clustered_fl.metrics.profiles import validation_sizes
+from clustered_fl.records import load_rounds
 
 SETS = {"client": "VAL", "newcomer": "HO"}
 
@@ -25,6 +33,30 @@ def over_rounds(rounds: pd.DataFrame, sizes: np.ndarray) -> pd.DataFrame:
     ]
     table = pd.DataFrame(rows, columns=["round", "set", "weighted", "unweighted", "clients"])
     return table.sort_values(["set", "round"], ignore_index=True)
+
+
+def of_runs(families: Families, clients: Mapping[int | str, str]) -> pd.DataFrame:
+    """VAL and HO at every test of many runs with the same clients.
+
+    Args:
+        families: of runs.
+        clients: seed -> folder of a grouping of these clients, which says how many images they are
+            tested on.
+    Returns:
+        Columns run, seed and those of `over_rounds`.
+    Raises:
+        InputError: if the grouping lacks a seed of the runs.
+    """
+    sizes = {int(seed): validation_sizes(Path(folder)) for seed, folder in clients.items()}
+    parts = []
+    for run, seeds in (pair for runs in families.values() for pair in runs.items()):
+        for seed, folder in seeds.items():
+            if int(seed) not in sizes:
+                known = ", ".join(map(str, sorted(sizes)))
+                raise InputError(f"run {run} has seed {seed}; the grouping of its clients: {known}")
+            table = over_rounds(load_rounds(Path(folder)), sizes[int(seed)])
+            parts.append(table.assign(run=run, seed=int(seed)))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _means(own: pd.DataFrame, sizes: np.ndarray) -> dict[str, float]:

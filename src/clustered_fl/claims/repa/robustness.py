@@ -1,0 +1,151 @@
+"""Are new clients led to the cluster of those they resemble? REPA Table 1 and Algorithm 1."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.predicates import Measured
+from clustered_fl.claims.repa.registry import claim
+from clustered_fl.metrics import robustness
+from clustered_fl.metrics.profiles import label_counts
+from clustered_fl.metrics.uniformity import uniformity
+
+KINDS = {"both": "both", "skew": "label skew", "drift": "concept drift"}
+
+# Row of Table 1 -> name, grouping, published robustness under both, label skew, concept drift.
+ROWS = {
+    "sae": ("SAE", "repa_groups_cifar_{kind}_sae", (0.91, 0.90, 0.92)),
+    "clf": ("CLF", "repa_groups_cifar_{kind}_clf", (0.87, 0.90, 0.89)),
+    "ae": ("AE", "repa_groups_cifar_{kind}_ae", (0.89, 0.79, 0.89)),
+    "wd1": ("WD, f = 1", "wd_groups_cifar_{kind}_f1", (0.75, 0.68, 0.25)),
+    "wd2": ("WD, f = 2", "wd_groups_cifar_{kind}_f2", (0.84, 0.77, 0.15)),
+}
+NEAR = 0.05
+
+
+def scores(evidence: Evidence, name: str) -> pd.Series:
+    """Robustness of one grouping, its error over clusters, its largest cluster (as `by_seed`)."""
+    folder = evidence.grouping(name).folder
+    return robustness.by_seed({name: {0: str(folder)}}).iloc[0]
+
+
+def of(evidence: Evidence, row: str, kind: str) -> float:
+    """Robustness in one cell of Table 1."""
+    return float(scores(evidence, ROWS[row][1].format(kind=kind))["robustness"])
+
+
+def row_of(evidence: Evidence, row: str) -> Measured:
+    """Robustness in one row of Table 1."""
+    return {name: of(evidence, row, kind) for kind, name in KINDS.items()}
+
+
+def of_sae(evidence: Evidence) -> Measured:
+    """Robustness of REPA's default under the three kinds of non-IID data."""
+    return row_of(evidence, "sae")
+
+
+claim("REPA-T1-a", dict.fromkeys(KINDS.values(), ">= 0.85"))(of_sae)
+claim("REPA-T1-f", dict.fromkeys(KINDS.values(), "> 0.9"))(of_sae)
+
+
+@claim("REPA-T1-b", {"WD, f = 1": "<= 0.35", "WD, f = 2": "<= 0.35"})
+def wd_is_lost_under_drift(evidence: Evidence) -> Measured:
+    """Robustness of WD under concept drift, and of placing by lot."""
+    found = {ROWS[row][0]: of(evidence, row, "drift") for row in ("wd1", "wd2")}
+    chance = scores(evidence, ROWS["wd1"][1].format(kind="drift"))["chance"]
+    return found | {"by lot": float(chance)}
+
+
+@claim("REPA-T1-c", dict.fromkeys(KINDS.values(), "> 0"))
+def repa_is_more_robust(evidence: Evidence) -> Measured:
+    """Lead of REPA's default over the better of WD."""
+    return {
+        name: of(evidence, "sae", kind) - max(of(evidence, row, kind) for row in ("wd1", "wd2"))
+        for kind, name in KINDS.items()
+    }
+
+
+def raw(evidence: Evidence, row: str, kind: str) -> float:
+    """Robustness in one cell with vectors that are not divided by their lengths."""
+    name = f"{ROWS[row][1].format(kind=kind)}_raw"
+    return float(scores(evidence, name)["robustness"])
+
+
+@claim("REPA-T1-b-raw", {"WD, f = 1": "<= 0.35"})
+def wd_as_it_is_is_lost_under_drift(evidence: Evidence) -> Measured:
+    """Robustness of WD under concept drift, lengths kept."""
+    return {ROWS["wd1"][0]: raw(evidence, "wd1", "drift")}
+
+
+@claim("REPA-T1-c-raw", {"both": "> 0", "concept drift": "> 0"})
+def repa_as_it_is_is_more_robust(evidence: Evidence) -> Measured:
+    """Lead of REPA's default over WD after one epoch, lengths of both kept."""
+    return {
+        KINDS[kind]: raw(evidence, "sae", kind) - raw(evidence, "wd1", kind)
+        for kind in ("both", "drift")
+    }
+
+
+@claim("REPA-T1-d", {f"{name}, one error added": ">= 0" for name in KINDS.values()})
+def sae_is_best(evidence: Evidence) -> Measured:
+    """Lead of the supervised autoencoder over the better other encoder, its error added."""
+    found, leads = {}, {}
+    for kind, name in KINDS.items():
+        own = scores(evidence, ROWS["sae"][1].format(kind=kind))
+        leads[name] = of(evidence, "sae", kind) - max(
+            of(evidence, row, kind) for row in ("clf", "ae")
+        )
+        found[f"{name}, one error added"] = leads[name] + float(own["error"])
+    return found | leads
+
+
+@claim("REPA-T1-e", {"both": "> 0", "label skew": "> 0"})
+def two_epochs_are_better(evidence: Evidence) -> Measured:
+    """Gain of WD from one to two epochs where labels are skewed."""
+    return {
+        KINDS[kind]: of(evidence, "wd2", kind) - of(evidence, "wd1", kind)
+        for kind in ("both", "skew")
+    }
+
+
+def _numbers(row: str) -> Callable[[Evidence], Measured]:
+    def measure(evidence: Evidence) -> Measured:
+        ours, published = row_of(evidence, row), ROWS[row][2]
+        found = {name: ours[name] - said for name, said in zip(ours, published, strict=True)}
+        return {"largest difference": max(map(abs, found.values()))} | found
+
+    return measure
+
+
+for _row in ROWS:
+    claim(f"REPA-T1-numbers-{_row}", {"largest difference": f"<= {NEAR}"})(_numbers(_row))
+
+# Number of clusters -> grouping of the same clients, by the same vectors.
+CUTS = {k: f"repa_groups_cifar_both_sae_{k}" for k in (1, 2, 5, 20)}
+CUTS = dict(sorted((CUTS | {10: "repa_groups_cifar_both_sae"}).items()))
+
+
+@claim("REPA-A1-a", {"ten over one": ">= 0"})
+def ten_clusters_are_not_worse_than_one(evidence: Evidence) -> Measured:
+    """Robustness of ten clusters less that of a single one, in which nobody can get lost."""
+    found = {k: float(scores(evidence, CUTS[k])["robustness"]) for k in (1, 10)}
+    return {"ten over one": found[10] - found[1], "one": found[1], "ten": found[10]}
+
+
+@claim("REPA-A1-b", {"rank correlation": "> 0"})
+def robust_clusters_are_uniform(evidence: Evidence) -> Measured:
+    """Spearman's correlation of robustness and uniformity over numbers of clusters."""
+    robust = {k: float(scores(evidence, name)["robustness"]) for k, name in CUTS.items()}
+    alike = {k: _uniformity(evidence, name) for k, name in CUTS.items()}
+    rank = spearmanr(list(robust.values()), list(alike.values())).statistic
+    shown = {f"robustness, k = {k}": value for k, value in robust.items()}
+    return {"rank correlation": float(rank)} | shown
+
+
+def _uniformity(evidence: Evidence, name: str) -> float:
+    grouping = evidence.grouping(name)
+    groups = np.array(grouping.record["groups"])
+    return uniformity(groups, label_counts(grouping.folder)[: len(groups)])

@@ -1,0 +1,635 @@
+"""Every predicate on REPA's groupings and runs, on records whose right answer is known."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_groupings
+import tiny_records as tiny
+
+from clustered_fl import records
+from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.papers import predicates_of
+from clustered_fl.claims.repa import robustness
+from clustered_fl.claims.repa.robustness import CUTS, KINDS, NEAR, ROWS
+from clustered_fl.claims.repa.two_labels import CLUSTERED, LAST
+from clustered_fl.ledger import load_ledger
+
+PREDICATES = predicates_of("repa")
+LEDGER = load_ledger(Path(__file__).parents[2] / "config" / "papers" / "repa.yaml")
+CLIENTS, SEED = 6, 5
+
+
+def result(claim: str, evidence: Evidence) -> tuple[dict[str, float], bool]:
+    """What a claim measures and whether it holds, on what the ledger says that it is measured on.
+
+    Numbers are plain floats, ready for a table.
+    """
+    entry = LEDGER.claims[claim]
+    allowed = {*entry.runs, *entry.groupings}
+    known = {name: found for name, found in evidence.runs.items() if name in allowed}
+    measured = PREDICATES[claim].measure(Evidence(known, {}))
+    assert all(isinstance(value, float) for value in measured.values())
+    return measured, bool(PREDICATES[claim].holds(measured))
+
+
+def test_every_claim_is_tested_here():
+    text = Path(__file__).read_text()
+    whole = {
+        claim: re.sub(r"(?<=-numbers-)\w+$|(?<=F5-d-)\w+$", "{", claim) for claim in PREDICATES
+    }
+    assert {claim for claim, form in whole.items() if form not in text} == set()
+
+
+# ---- Records -------------------------------------------------------------------------------------
+
+
+def pairs(measure: str, values: np.ndarray, now: int = 0) -> list[dict]:
+    places = zip(*np.triu_indices(len(values), 1), strict=True)
+    return [row(measure, i, j, values[i, j], now) for i, j in places]
+
+
+def row(measure: str, first: int, second: int, value: float, now: int = 0) -> dict:
+    found = {"measure": measure, "round": now, "first": int(first), "second": int(second)}
+    return found | {"value": float(value)}
+
+
+def labels(counts: np.ndarray, sizes: np.ndarray | None = None) -> list[dict]:
+    """Label counts of clients, and how many images each is tested on."""
+    found = [row("labels", *place, value) for place, value in np.ndenumerate(counts)]
+    sizes = np.ones(len(counts)) if sizes is None else sizes
+    return found + [row("tests", client, -1, size) for client, size in enumerate(sizes)]
+
+
+def robust(groups: list[int], shares: dict[int, float]) -> list[dict]:
+    """Two new clients per cluster, hits in the mean as often as is said."""
+    return [
+        row("robustness", group, groups.index(group), value)
+        for group, share in shares.items()
+        for value in (min(1.0, 2 * share), max(0.0, 2 * share - 1))
+    ]
+
+
+@pytest.fixture
+def evidence(tmp_path):
+    """Evidence of runs, name -> rows of measurements, and of groupings, name -> what they are."""
+
+    def evidence(
+        runs: dict[str, list] | None = None, groupings: dict[str, dict] | None = None
+    ) -> Evidence:
+        folders = {}
+        for name, rows in (runs or {}).items():
+            place = tmp_path / "runs" / name
+            folders[name] = Path(tiny.write(place, tiny.record(), rows))
+        for name, content in (groupings or {}).items():
+            folders[name] = _grouping(tmp_path / "groupings" / name, **content)
+        return Evidence({name: {name: folder} for name, folder in folders.items()}, {})
+
+    return evidence
+
+
+def _grouping(
+    folder: Path,
+    table: list[dict],
+    groups: list[int] | None = None,
+    truth: list[int] | None = None,
+    signatures: np.ndarray | None = None,
+) -> Path:
+    groups = [0] * CLIENTS if groups is None else groups
+    related = tiny_groupings.blocks(groups)
+    truth = [0] * len(groups) if truth is None else truth
+    sent = None if signatures is None else signatures[:, None].astype(np.float32)
+    found = tiny_groupings.write(folder, truth, related, table, groups, sent)
+    path = folder / records.RECORD
+    about = {"groups": groups, "config": {"seed": SEED}}
+    path.write_text(json.dumps(json.loads(path.read_text()) | about))
+    return found
+
+
+# ---- Fig. 1 --------------------------------------------------------------------------------------
+
+
+def symmetric(seed: int) -> np.ndarray:
+    drawn = np.random.default_rng(seed).normal(size=(CLIENTS, CLIENTS))
+    return drawn + drawn.T
+
+
+def related_by(similarity: np.ndarray, wanted: float, seed: int = 1) -> np.ndarray:
+    """A symmetric [M, M] whose pairs have this correlation with those of `similarity`."""
+    upper = np.triu_indices(CLIENTS, 1)
+    x, noise = similarity[upper], symmetric(seed)[upper]
+    x = (x - x.mean()) / np.linalg.norm(x - x.mean())
+    noise = noise - noise.mean()
+    noise = noise - (noise @ x) * x
+    found = np.eye(CLIENTS)
+    found[upper] = wanted * x + np.sqrt(1 - wanted**2) * noise / np.linalg.norm(noise)
+    return found
+
+
+COUNTS = np.array([[9, 1, 0], [7, 3, 2], [0, 5, 5], [1, 2, 9], [3, 3, 3], [0, 9, 1]])
+UNIT = COUNTS / np.linalg.norm(COUNTS, axis=1, keepdims=True)
+ALIKE = UNIT @ UNIT.T
+
+
+def cosines(similarity: np.ndarray, by_round: dict[int, float]) -> list[dict]:
+    return [
+        each
+        for now, wanted in by_round.items()
+        for each in pairs("cosine", related_by(similarity, wanted), now)
+    ]
+
+
+def skew(repa: float, first: float, second: float) -> dict[str, dict]:
+    """Groupings under label skew with these best correlations, none of them after the last round.
+
+    A holdout client, who counts in no correlation, comes last.
+    """
+    table = labels(np.vstack([COUNTS, [100, 0, 0]]))
+    found = {"repa_groups_cifar_skew_sae": repa}
+    found |= {"wd_groups_cifar_skew_f1": first, "wd_groups_cifar_skew_f2": second}
+    return {
+        name: {"table": [*table, *cosines(ALIKE, {5: best - 0.3, 10: best, 20: best - 0.1})]}
+        for name, best in found.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "half", "more"),
+    [(0.3, 0.45, False, False), (0.55, 0.2, True, False), (0.3, 0.65, True, True)],
+)
+def test_f1a_f1d_correlation_of_wd_at_its_best(evidence, first, second, half, more):
+    made = evidence(groupings=skew(0.2, first, second))
+    for claim, holds in {"REPA-F1-a": half, "REPA-F1-d": more}.items():
+        measured, held = result(claim, made)
+        expected = {"best of WD": max(first, second), "WD, f = 1": first, "WD, f = 2": second}
+        assert measured == pytest.approx(expected)
+        assert held == holds
+
+
+@pytest.mark.parametrize(
+    ("repa", "wd", "holds"), [(0.3, 0.5, True), (0.1, 0.5, False), (0.55, 0.5, False)]
+)
+def test_f1b_repa_has_less_but_some(evidence, repa, wd, holds):
+    measured, held = result("REPA-F1-b", evidence(groupings=skew(repa, 0.1, wd)))
+    assert measured == pytest.approx({"REPA": repa, "WD over REPA": wd - repa})
+    assert held == holds
+
+
+@pytest.mark.parametrize(("repa", "holds"), [(0.5, True), (0.3, False)])
+def test_f1c_all_are_held_against_one_judge(evidence, repa, holds):
+    judge = symmetric(9)
+    names = {"repa_groups_cifar_drift_sae": repa}
+    names |= {"wd_groups_cifar_drift_f1": 0.4, "wd_groups_cifar_drift_f2": 0.1}
+    made = {name: {"table": cosines(judge, {5: 0.0, 10: best})} for name, best in names.items()}
+    # What other groupings say of the pipelines does not count.
+    made["repa_groups_cifar_drift_sae"]["table"] += pairs("similarity", symmetric(3))
+    made["repa_groups_cifar_drift_clf"] = {"table": pairs("similarity", judge)}
+    measured, held = result("REPA-F1-c", evidence(groupings=made))
+    assert measured["REPA over WD"] == pytest.approx(repa - 0.4)
+    assert (measured["REPA"], measured["WD, f = 2"]) == pytest.approx((repa, 0.1))
+    assert held == holds
+
+
+# ---- Fig. 2 --------------------------------------------------------------------------------------
+
+PURE = np.eye(10)[np.repeat(np.arange(10), 4)] * 30
+"""Forty clients of ten kinds."""
+
+
+def two(repa: np.ndarray, wd: np.ndarray, counts: np.ndarray = PURE) -> dict[str, dict]:
+    """Groupings with these vectors; k-means on them is the claim's own."""
+    about = {"table": labels(counts), "groups": [0] * len(counts)}
+    return {
+        "repa_groups_mnist_clf_10": about | {"signatures": repa},
+        "wd_groups_mnist_f1_10": about | {"signatures": wd},
+    }
+
+
+def mixed(seed: int) -> np.ndarray:
+    """Vectors that know nothing."""
+    return np.random.default_rng(seed).normal(size=PURE.shape)
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_f2a_f2d_share_of_what_counts_give(evidence, knows):
+    made = evidence(groupings=two(PURE if knows else mixed(0), mixed(1)))
+    for claim, name in {"REPA-F2-a": "least share", "REPA-F2-d": "largest share"}.items():
+        measured, held = result(claim, made)
+        assert held == knows
+        assert (measured[name] == pytest.approx(1)) == knows
+
+
+def test_f2d_one_number_of_clusters_is_enough(evidence):
+    """Vectors that tell five of the kinds apart by pairs are optimal nowhere; exact ones are."""
+    merged = np.eye(10)[np.repeat(np.arange(10) // 2, 4)]
+    measured, held = result("REPA-F2-d", evidence(groupings=two(merged, mixed(1))))
+    assert not held
+    assert measured["largest share"] < 0.99
+
+
+@pytest.mark.parametrize(
+    ("repa", "wd", "holds"),
+    [(PURE, mixed(1), True), (mixed(1), PURE, False), (PURE, PURE, True)],
+)
+def test_f2b_lead_of_wd(evidence, repa, wd, holds):
+    measured, held = result("REPA-F2-b", evidence(groupings=two(repa, wd)))
+    assert held == holds
+    assert (measured["largest lead of WD"] > 0.5) != holds
+    assert (measured["mean lead of WD"] == 0) == (repa is wd)
+
+
+def test_f2c_random_is_at_the_mean_cosine(evidence):
+    """Mean of 20 draws of forty clients: near, but not nearer than twice its spread."""
+    measured, held = result("REPA-F2-c", evidence(groupings=two(PURE, PURE)))
+    assert measured["mean cosine"] == pytest.approx(3 / 39)
+    assert held == (measured["largest distance"] <= 0.05)
+    assert 0 < measured["largest distance"] < 0.2
+
+
+@pytest.mark.parametrize(("counts", "holds"), [(COUNTS, False), (np.eye(6) * 4, True)])
+def test_e7a_ordered_pairs_count_twice(evidence, counts, holds):
+    about = {"table": labels(counts), "groups": [0, 0, 0, 1, 1, 2]}
+    made = evidence(groupings={"repa_groups_mnist_clf_10": about})
+    measured, held = result("REPA-E7-a", made)
+    unit = counts / np.linalg.norm(counts, axis=1, keepdims=True)
+    cosine = unit @ unit.T
+    means = [(cosine[0, 1] + cosine[0, 2] + cosine[1, 2]) / 3, cosine[3, 4]]
+    assert measured["once"] == pytest.approx(np.mean(means))
+    assert measured["as printed"] == pytest.approx(2 * np.mean(means))
+    assert held == holds
+
+
+# ---- Table 1 -------------------------------------------------------------------------------------
+
+
+def table1(**changes: tuple[float, float, float]) -> dict[str, dict]:
+    """Groupings with the published robustness but for the rows in `changes`.
+
+    A small cluster is 0.02 above, a large one below: clusters count alike, their error is 0.02.
+    """
+    groups = [0, 1, 1, 1, 1, 1]
+    found = {}
+    for key, (_, name, published) in ROWS.items():
+        for kind, value in zip(KINDS, changes.get(key, published), strict=True):
+            shares = {0: value + 0.02, 1: value - 0.02}
+            found[name.format(kind=kind)] = {"groups": groups, "table": robust(groups, shares)}
+    return found
+
+
+def in_kinds(both: float, skew: float, drift: float) -> dict[str, float]:
+    return dict(zip(KINDS.values(), (both, skew, drift), strict=True))
+
+
+def test_rows_of_table_1_name_its_groupings_and_the_same_numbers():
+    entry = LEDGER.artefacts["repa_table1"]
+    rows = entry.parameters["rows"]
+    seen = [(names, tuple(mean for mean, _ in said)) for _, names, said in rows]
+    expected = [
+        ([name.format(kind=kind) for kind in KINDS], said) for _, name, said in ROWS.values()
+    ]
+    assert seen == expected
+    assert {name for names, _ in seen for name in names} == set(entry.groupings)
+    for names, said in seen:
+        for name, number in zip(names, said, strict=True):
+            assert f"robustness {number:.2f}" in LEDGER.groupings[name].expected, name
+
+
+@pytest.mark.parametrize(
+    ("drift", "enough", "above"), [(0.92, True, True), (0.86, True, False), (0.8, False, False)]
+)
+def test_t1a_t1f_sae_everywhere(evidence, drift, enough, above):
+    made = evidence(groupings=table1(sae=(0.93, 0.91, drift)))
+    for claim, holds in {"REPA-T1-a": enough, "REPA-T1-f": above}.items():
+        measured, held = result(claim, made)
+        assert measured == pytest.approx(in_kinds(0.93, 0.91, drift))
+        assert held == holds
+
+
+def test_t1f_the_published_table_refutes_it(evidence):
+    measured, held = result("REPA-T1-f", evidence(groupings=table1()))
+    assert measured == pytest.approx(in_kinds(0.91, 0.90, 0.92))
+    assert not held
+
+
+@pytest.mark.parametrize(("second", "holds"), [(0.3, True), (0.4, False)])
+def test_t1b_wd_under_drift(evidence, second, holds):
+    made = evidence(groupings=table1(wd2=(0.9, 0.9, second)))
+    measured, held = result("REPA-T1-b", made)
+    expected = {"WD, f = 1": 0.25, "WD, f = 2": second, "by lot": 0.5}
+    assert measured == pytest.approx(expected)
+    assert held == holds
+
+
+@pytest.mark.parametrize(("first", "holds"), [(0.75, True), (0.95, False)])
+def test_t1c_repa_over_the_better_wd(evidence, first, holds):
+    measured, held = result("REPA-T1-c", evidence(groupings=table1(wd1=(first, 0.68, 0.25))))
+    assert measured == pytest.approx(in_kinds(0.91 - max(first, 0.84), 0.13, 0.67))
+    assert held == holds
+
+
+def raw(**shares: tuple[float, float]) -> dict[str, dict]:
+    """Groupings whose vectors have kept their lengths: row -> robustness under both and drift."""
+    return {
+        f"{ROWS[key][1].format(kind=kind)}_raw": {"table": robust([0] * CLIENTS, {0: value})}
+        for key, values in shares.items()
+        for kind, value in zip(("both", "drift"), values, strict=True)
+    }
+
+
+@pytest.mark.parametrize(("drift", "holds"), [(0.3, True), (0.4, False)])
+def test_t1b_raw(evidence, drift, holds):
+    measured, held = result("REPA-T1-b-raw", evidence(groupings=raw(wd1=(0.1, drift))))
+    assert measured == pytest.approx({"WD, f = 1": drift})
+    assert held == holds
+
+
+@pytest.mark.parametrize(("drift", "holds"), [(0.3, True), (0.9, False)])
+def test_t1c_raw(evidence, drift, holds):
+    made = evidence(groupings=raw(sae=(0.7, 0.8), wd1=(0.5, drift)))
+    measured, held = result("REPA-T1-c-raw", made)
+    assert measured == pytest.approx({"both": 0.2, "concept drift": 0.8 - drift})
+    assert held == holds
+
+
+@pytest.mark.parametrize(("ae", "holds"), [(0.93, True), (0.95, False)])
+def test_t1d_sae_within_one_error(evidence, ae, holds):
+    """Its error over the two clusters is 0.02."""
+    measured, held = result("REPA-T1-d", evidence(groupings=table1(ae=(0.89, 0.79, ae))))
+    leads = in_kinds(0.02, 0.0, 0.92 - ae)
+    assert measured == pytest.approx(
+        leads | {f"{name}, one error added": lead + 0.02 for name, lead in leads.items()}
+    )
+    assert held == holds
+
+
+@pytest.mark.parametrize(("second", "holds"), [(0.7, True), (0.6, False)])
+def test_t1e_two_epochs(evidence, second, holds):
+    measured, held = result("REPA-T1-e", evidence(groupings=table1(wd2=(0.84, second, 0.1))))
+    assert measured == pytest.approx({"both": 0.09, "label skew": second - 0.68})
+    assert held == holds
+
+
+@pytest.mark.parametrize("key", ROWS)
+@pytest.mark.parametrize(("off", "holds"), [(0.04, True), (-0.04, True), (-0.06, False)])
+def test_t1_numbers(evidence, key, off, holds):
+    """REPA-T1-numbers-{sae, clf, ae, wd1, wd2}: the worst of a row decides."""
+    published = ROWS[key][2]
+    made = table1(**{key: (published[0], published[1], published[2] + off)})
+    measured, held = result(f"REPA-T1-numbers-{key}", evidence(groupings=made))
+    assert measured == pytest.approx(in_kinds(0, 0, off) | {"largest difference": abs(off)})
+    assert held == holds
+    assert NEAR == 0.05
+
+
+# ---- Algorithm 1 ---------------------------------------------------------------------------------
+
+
+def cuts(shares: dict[int, float]) -> dict[str, dict]:
+    """Clusterings of forty clients whose labels change little by little, by neighbourhood."""
+    angles = np.arange(40) / 28
+    counts = np.round(1000 * np.stack([np.cos(angles), np.sin(angles)], 1))
+    found = {}
+    for k, name in CUTS.items():
+        groups = (np.arange(40) * k // 40).tolist()
+        table = [*labels(counts), *robust(groups, dict.fromkeys(range(k), shares[k]))]
+        found[name] = {"groups": groups, "table": table}
+    return found
+
+
+@pytest.mark.parametrize(("ten", "holds"), [(0.9, False), (1.0, True)])
+def test_a1a_ten_clusters_against_one(evidence, ten, holds):
+    made = cuts({1: 1.0, 2: 1.0, 5: 1.0, 10: ten, 20: 1.0})
+    measured, held = result("REPA-A1-a", evidence(groupings=made))
+    assert measured == pytest.approx({"ten over one": ten - 1, "one": 1, "ten": ten})
+    assert held == holds
+
+
+@pytest.mark.parametrize(
+    ("shares", "rank", "holds"),
+    [
+        ({1: 1.0, 2: 0.9, 5: 0.8, 10: 0.7, 20: 0.6}, -1, False),
+        ({1: 0.6, 2: 0.7, 5: 0.8, 10: 0.9, 20: 1.0}, 1, True),
+        ({1: 0.6, 2: 0.7, 5: 0.8, 10: 1.0, 20: 0.9}, 0.9, True),
+    ],
+)
+def test_a1b_robust_and_uniform(evidence, shares, rank, holds):
+    measured, held = result("REPA-A1-b", evidence(groupings=cuts(shares)))
+    assert measured["rank correlation"] == pytest.approx(rank)
+    assert measured["robustness, k = 5"] == pytest.approx(0.8)
+    assert held == holds
+
+
+def test_numbers_of_clusters_are_those_of_the_groupings():
+    for k, name in robustness.CUTS.items():
+        assert LEDGER.groupings[name].method["clusters"] == k
+    drawn = LEDGER.artefacts["repa_algorithm1"].parameters["rows"]
+    assert {k: name for method, k, name in drawn if method == "REPA"} == CUTS
+
+
+# ---- Figs 3 and 4 --------------------------------------------------------------------------------
+
+SIZES = np.array([30, 10, 10, 10, 10, 10, 15, 5])
+"""Images that six writers and two holdout writers are tested on."""
+
+WRITERS = {"repa_groups_femnist_sae_10": {"table": labels(np.ones((8, 3)), SIZES)}}
+
+
+def writers(val: float, ho: float) -> list[tuple]:
+    """Accuracies in % that reach these means, weighted by images, over the last three tests.
+
+    The largest client of each set is better than the others, so that their plain mean is lower.
+    """
+    found = []
+    for now, extra in ((0, -50), (5, -20), (10, -2), (15, 2), (20, 0)):
+        for client in range(8):
+            scope, level = ("client", val) if client < CLIENTS else ("newcomer", ho)
+            more = {0: 5.0, 6: 1.0, 7: -3.0}.get(client, -3.0)
+            found.append((now, scope, client, "accuracy", (level + extra + more) / 100))
+    return found
+
+
+GAINS = {
+    "REPA-F3-a": ("repa10", "fedavg"),
+    "REPA-F3-d": ("wd10", "fedavg"),
+    "REPA-E3-a": ("repa10_prox_uniform", "repa10_prox"),
+    "REPA-E8-a": ("fedavg_prox_code", "fedavg_prox"),
+}
+
+
+def femnist(evidence: Callable, values: dict[str, tuple[float, float]]) -> Evidence:
+    runs = {f"repa_femnist_{name}": writers(*pair) for name, pair in values.items()}
+    return evidence(runs, WRITERS)
+
+
+@pytest.mark.parametrize("claim", GAINS)
+@pytest.mark.parametrize("gained", [(0.5, 0.4), (0.5, -0.4), (1.5, 0.4), (-0.5, -0.6), (0.5, -1.5)])
+def test_gains_of_one_run_over_another(evidence, claim, gained):
+    ours, theirs = GAINS[claim]
+    made = femnist(evidence, {ours: (60 + gained[0], 50 + gained[1]), theirs: (60, 50)})
+    measured, held = result(claim, made)
+    assert measured == pytest.approx({"VAL": gained[0], "HO": gained[1]})
+    better, same = min(gained) > 0, max(map(abs, gained)) <= 1
+    assert held == (better if "F3" in claim else same)
+
+
+@pytest.mark.parametrize(("with_prox", "holds"), [(49.5, True), (48.0, False), (60.0, True)])
+def test_f3b_holdout_writers_lose_nothing(evidence, with_prox, holds):
+    values = {"repa10": (60, 50.5), "wd10": (70, 51), "repa10_prox": (60, with_prox)}
+    made = femnist(evidence, values | {"wd10_prox": (70, 50)})
+    measured, held = result("REPA-F3-b", made)
+    expected = {"without FedProx": 0.5, "with FedProx": 50 - with_prox}
+    assert measured == pytest.approx(expected)
+    assert held == holds
+
+
+@pytest.mark.parametrize(("wd", "holds"), [(1.5, True), (0.5, False)])
+def test_f3c_prox_helps_all_three(evidence, wd, holds):
+    values = dict.fromkeys(("fedavg", "repa10", "wd10"), (60, 50))
+    values |= {"fedavg_prox": (61.5, 52), "repa10_prox": (63, 51.5), "wd10_prox": (62, 50 + wd)}
+    measured, held = result("REPA-F3-c", femnist(evidence, values))
+    expected = {"FedAvg, VAL": 1.5, "FedAvg, HO": 2, "REPA, VAL": 3, "REPA, HO": 1.5}
+    assert measured == pytest.approx(expected | {"WD, VAL": 2, "WD, HO": wd})
+    assert held == holds
+
+
+@pytest.mark.parametrize(("best", "holds"), [(2, True), (5, False), (20, False)])
+def test_f4a_best_number_for_wd(evidence, best, holds):
+    values = {f"wd{k}_prox": (60, 55 if k == best else 50) for k in (2, 5, 10, 20)}
+    measured, held = result("REPA-F4-a", femnist(evidence, values))
+    assert measured["best number"] == best
+    assert measured[f"k = {best}"] == pytest.approx(55)
+    assert held == holds
+
+
+@pytest.mark.parametrize(("twenty", "holds"), [(50.5, True), (49.5, False)])
+def test_f4b_more_clusters_for_repa(evidence, twenty, holds):
+    values = {f"repa{k}_prox": (60, 50) for k in (2, 5, 10)} | {"repa20_prox": (0, twenty)}
+    measured, held = result("REPA-F4-b", femnist(evidence, values))
+    assert measured["20 over 2"] == pytest.approx(twenty - 50)
+    assert held == holds
+
+
+def test_rows_of_figures_3_and_4_name_their_runs():
+    for artefact in ("repa_fig3", "repa_fig4", "repa_fig5"):
+        entry = LEDGER.artefacts[artefact]
+        cells = {str(cell) for each in entry.parameters["rows"] for cell in each}
+        named = {cell for cell in cells if cell.startswith(("repa_", "wd_"))}
+        assert named - set(entry.groupings) == set(entry.runs)
+        assert entry.parameters["sizes"] in entry.groupings
+    for method, k, run, grouping in LEDGER.artefacts["repa_fig4"].parameters["rows"]:
+        assert LEDGER.runs[run].grouping == (grouping or None)
+        assert method == "FedAvg" or LEDGER.groupings[grouping].method["clusters"] == k
+
+
+# ---- Fig. 5 --------------------------------------------------------------------------------------
+
+TWO = np.array([[5, 5, 0], [5, 5, 0], [0, 5, 5], [0, 5, 5], [5, 0, 5], [5, 0, 5]])
+PLAIN = {"repa_groups_mnist_clf_10": {"table": labels(TWO, SIZES[:CLIENTS])}}
+ROUNDS = 30
+
+
+def curve(mean: float, unrest: float = 0.0) -> list[tuple]:
+    """Accuracies whose last twenty have this mean in %, weighted, and change so much by turns."""
+    found = []
+    for now in range(ROUNDS + 1):
+        level = mean + (unrest if now % 2 else -unrest) - (40 if now <= ROUNDS - LAST else 0)
+        values = [level + 5, *[level - 3] * (CLIENTS - 1)]
+        found += [(now, "client", i, "accuracy", value / 100) for i, value in enumerate(values)]
+    return found
+
+
+def mnist(evidence: Callable, curves: dict[str, list[tuple]]) -> Evidence:
+    return evidence({f"repa_mnist_{name}": rows for name, rows in curves.items()}, PLAIN)
+
+
+@pytest.mark.parametrize(("wd", "holds"), [(80.5, True), (82, False)])
+def test_f5a_ten_clusters_over_fedavg(evidence, wd, holds):
+    curves = {"fedavg_04": curve(80), "repa10_04": curve(70), "wd10_04": curve(wd, 3)}
+    measured, held = result("REPA-F5-a", mnist(evidence, curves))
+    assert measured == pytest.approx({"REPA": -10, "WD": wd - 80})
+    assert held == holds
+
+
+@pytest.mark.parametrize(("last", "holds"), [(3, True), (0.5, False)])
+def test_f5b_unrest_of_every_curve(evidence, last, holds):
+    """A step up and one down by twice the unrest: the deviation of 19 changes."""
+    changes = {**dict.fromkeys(CLUSTERED, 2.0), "WD-30": last}
+    curves = {}
+    for name, unrest in changes.items():
+        run = name.replace("REPA-", "repa").replace("WD-", "wd")
+        curves |= {f"{run}_04": curve(80, unrest), f"{run}_10": curve(90, 1)}
+    measured, held = result("REPA-F5-b", mnist(evidence, curves))
+    spread = np.std([2 * (-1) ** n for n in range(LAST - 1)], ddof=1)
+    assert measured == pytest.approx({name: spread * (u - 1) for name, u in changes.items()})
+    assert held == holds
+
+
+LEVELS = {"fedavg_10": 90, "repa10_04": 70, "repa30_04": 75, "wd10_04": 71, "wd30_04": 75}
+LEVELS |= {"repa10_10": 80, "repa30_10": 95, "wd10_10": 80, "wd30_10": 92}
+
+
+@pytest.mark.parametrize(
+    ("changes", "holds"),
+    [({}, True), ({"wd30_04": 70}, False), ({"fedavg_10": 93}, False), ({"repa10_10": 96}, False)],
+)
+def test_f5c_thirty_clusters(evidence, changes, holds):
+    levels = LEVELS | changes
+    curves = {name: curve(mean) for name, mean in levels.items()}
+    measured, held = result("REPA-F5-c", mnist(evidence, curves))
+    assert measured["REPA, 40 %"] == pytest.approx(5)
+    assert measured["WD, 40 %"] == pytest.approx(levels["wd30_04"] - 71)
+    assert measured["REPA, all"] == pytest.approx(95 - levels["repa10_10"])
+    assert measured["REPA over FedAvg"] == pytest.approx(95 - levels["fedavg_10"])
+    assert held == holds
+
+
+@pytest.mark.parametrize("method", ["repa", "wd"])
+@pytest.mark.parametrize(("lost", "holds"), [(20, True), (-5, False)])
+def test_f5d_what_was_not_trained_is_forgotten(evidence, method, lost, holds):
+    """REPA-F5-d-{repa, wd}: the leaves of tiny records are clients 0, 1 and 2, 3 and 4, 5.
+
+    The clients of a leaf have the same labels here but for client 1, who has label 2 in place of 1.
+    After odd rounds only the even clients have trained, so that client 1 misses one of its labels.
+    """
+    counts = TWO.copy()
+    counts[1] = [5, 0, 5]
+    rows = []
+    for now in range(ROUNDS + 1):
+        taking_part = range(0, CLIENTS, 2) if now % 2 else range(CLIENTS)
+        rows += [(now, "client", i, "loss", 1.0) for i in taking_part]
+        missed = now and (now - 1) % 2
+        values = [80.0, 80.0 - (lost if missed else 0), *[70.0] * 4]
+        # Before the last rounds it was the other way round.
+        values[1] += 2 * lost if missed and now <= ROUNDS - LAST else 0
+        rows += [(now, "client", i, "accuracy", value / 100) for i, value in enumerate(values)]
+    grouping = {"repa_groups_mnist_clf_10": {"table": labels(counts)}}
+    made = evidence({f"repa_mnist_{method}10_04": rows}, grouping)
+    measured, held = result(f"REPA-F5-d-{method}", made)
+    assert measured["points lost"] == pytest.approx(lost)
+    assert measured["all labels trained"] == pytest.approx(80)
+    assert held == holds
+
+
+# ---- Concept shift -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("repa", "holds"), [([0, 1, 0, 1, 0, 1], True), ([0, 0, 1, 1, 2, 2], False)]
+)
+def test_xa_repa_is_blind(evidence, repa, holds):
+    about = {"table": labels(TWO), "groups": repa, "truth": tiny.TRUTH}
+    made = evidence({"repa_shift_cfl": []}, {"repa_groups_shift_sae": about})
+    measured, held = result("REPA-X-a", made)
+    assert measured["CFL"] == 1
+    assert measured["REPA"] < 0 if holds else measured["REPA"] == 1
+    assert held == holds
+
+
+@pytest.mark.parametrize(("wd", "holds"), [([0, 0, 1, 1, 2, 2], True), ([0, 0, 0, 1, 1, 1], False)])
+def test_xb_wd_is_not(evidence, wd, holds):
+    about = {"table": labels(TWO), "groups": wd, "truth": tiny.TRUTH}
+    measured, held = result("REPA-X-b", evidence(groupings={"wd_groups_shift_f1": about}))
+    assert (measured["WD"] == 1) == holds == held

@@ -1,0 +1,195 @@
+"""REPA's notebooks on records that nobody computed: all play and leave what the ledger promises."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+import tiny_profiles as tiny
+
+from clustered_fl.ledger import load_ledger
+from clustered_fl.metrics import correlation, profiles, robustness
+from clustered_fl.plan import FORMATS
+
+ROOT = Path(__file__).parents[2]
+LEDGER = load_ledger(ROOT / "config" / "papers" / "repa.yaml")
+ARTEFACTS = [name for name, entry in LEDGER.artefacts.items() if not entry.studies]
+TRUTH = [client * 3 // tiny.CLIENTS for client in range(tiny.CLIENTS)]
+
+
+def members(name: str) -> list[str]:
+    """Runs of an entry of the ledger, as `ledger.resolved_runs` names them."""
+    sweep = LEDGER.runs[name].sweep
+    values = sweep.model_dump()["values"]["desktop"] if sweep else []
+    return [f"{name}_{value}" for value in values] or [name]
+
+
+def most(clusters: int) -> int:
+    """Clusters of twelve clients, more where more are asked for."""
+    return min(clusters, tiny.CLIENTS // 2 + (clusters > 10))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, dict]:
+    """What all artefacts read, as the workflow passes it; groupings have two seeds, runs one."""
+    place, groupings, runs = tmp_path_factory.mktemp("results"), {}, {}
+    for name, entry in LEDGER.groupings.items():
+        number = most(entry.method["clusters"])
+        about = (number, entry.federation, TRUTH if "shift" in name else None)
+        folders = {s: tiny.write_grouping(place / name / s, int(s), *about) for s in ("0", "1")}
+        groupings[name] = folders
+    for name, entry in LEDGER.runs.items():
+        known = LEDGER.groupings.get(entry.grouping)
+        number = most(known.method["clusters"]) if known else 1
+        runs[name] = {
+            own: {"0": tiny.write_run(place / own / "0", number)} for own in members(name)
+        }
+    return {"runs": runs, "groupings": groupings}
+
+
+@pytest.fixture(scope="module")
+def played(made, tmp_path_factory) -> dict[str, tuple[Path, dict]]:
+    """Artefact -> folder with its files and the notebook's variables."""
+    found = {}
+    for name in ARTEFACTS:
+        out = tmp_path_factory.mktemp(name)
+        found[name] = out, play(name, made, out)
+    return found
+
+
+def play(name: str, made: dict[str, dict], out: Path) -> dict:
+    """Run an artefact's notebook in this process and return its variables."""
+    entry = LEDGER.artefacts[name]
+    given = {"artefact": name, "studies": {}, "scale": "demo", "source": "builtin", "out": str(out)}
+    given |= {kind: {n: made[kind][n] for n in getattr(entry, kind)} for kind in made}
+    variables = {"__name__": "__main__"}
+    for cell in nbformat.read(ROOT / "notebooks" / entry.notebook, as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(compile(cell["source"], f"{name} {cell['id']}", "exec"), variables)
+            if "parameters" in cell["metadata"].get("tags", []):
+                given |= entry.parameters
+                unknown = given.keys() - variables.keys()
+                assert unknown == set(), f"{entry.notebook} has no such parameter"
+                variables |= given
+    plt.close("all")
+    return variables
+
+
+@pytest.mark.parametrize("name", ARTEFACTS)
+def test_promised_files_are_there_and_say_that_data_are_stand_ins(name, played):
+    out, variables = played[name]
+    promised = {f"{name}.{suffix}" for suffix in FORMATS[LEDGER.artefacts[name].kind]}
+    assert {path.name for path in out.iterdir()} == promised
+    assert variables["note"].startswith("scale demo · built-in demo data")
+    table = pd.read_csv(out / f"{name}.csv", keep_default_na=False)
+    assert len(table)
+    assert [column for column in table if (table[column].astype(str) == "").all()] == []
+
+
+@pytest.mark.parametrize("name", ARTEFACTS)
+def test_files_are_the_same_every_time(name, played, made, tmp_path):
+    first, _ = played[name]
+    play(name, made, tmp_path)
+    differ = [p.name for p in first.iterdir() if p.read_bytes() != (tmp_path / p.name).read_bytes()]
+    assert differ == []
+
+
+@pytest.fixture
+def table(played) -> Callable[[str], pd.DataFrame]:
+    return lambda name: pd.read_csv(played[name][0] / f"{name}.csv")
+
+
+def test_every_curve_of_a_panel_is_held_against_one_similarity(table, made):
+    given = LEDGER.artefacts["repa_fig1"].parameters
+    shown = table("repa_fig1").set_index(["panel", "curve", "seed", "round"])["correlation"]
+    for place, (title, kind, judge) in enumerate(given["panels"]):
+        judge = Path(made["groupings"][judge]["1"])
+        if kind == "labels":
+            own = profiles.label_counts(judge)[: tiny.CLIENTS]
+            similar = correlation.label_similarity(own)
+        else:
+            (similar,) = profiles.pairwise(judge, "similarity").values()
+        for curve, names in given["curves"].items():
+            folder = Path(made["groupings"][names[place]]["1"])
+            for now, cosine in profiles.pairwise(folder, "cosine").items():
+                expected = correlation.correlation(similar, cosine)
+                assert shown[title, curve, 1, now] == pytest.approx(expected, abs=1e-5)
+
+
+def test_no_more_clusters_are_asked_for_than_there_are_clients(table):
+    shown = table("repa_fig2")
+    asked = LEDGER.artefacts["repa_fig2"].parameters["clusters"]
+    assert sorted(set(shown["clusters"])) == [k for k in asked if k <= tiny.CLIENTS]
+    assert set(shown["curve"]) == {"REPA", "WD", "Distribution given", "Random"}
+
+
+def test_accuracy_has_both_sets_and_both_ways_of_counting(table):
+    for name in ("repa_fig3", "repa_fig4", "repa_fig5"):
+        shown = table(name)
+        sets = {"VAL"} if name == "repa_fig5" else {"VAL", "HO"}
+        assert set(shown["set"].dropna()) == sets
+        assert shown[["weighted", "unweighted"]].notna().any().all()
+
+
+def test_the_figure_of_the_number_of_clusters_has_fedavg_as_one(played):
+    _, variables = played["repa_fig4"]
+    ends, means = variables["ends"], variables["means"]
+    assert set(ends.loc[ends["method"] == "FedAvg", "clusters"]) == {1}
+    one = means.loc[("FedAvg", 1)]
+    assert one["smallest"] == one["largest"] == tiny.CLIENTS
+
+
+def test_the_mechanism_is_of_the_last_tests_of_each_run(played):
+    _, variables = played["repa_fig5"]
+    lost = variables["lost"]
+    assert len(lost) == 2 * len(LEDGER.artefacts["repa_fig5"].parameters["rows"])
+    assert (lost.loc[lost["curve"] == "FedAvg", "clients"] <= tiny.CLIENTS).all()
+    assert lost["clients"].max() > 0
+
+
+def test_published_robustness_stands_beside_ours(table, made):
+    given, shown = LEDGER.artefacts["repa_table1"].parameters, table("repa_table1")
+    assert len(shown) == len(given["rows"]) * len(given["columns"])
+    found = shown.set_index(["clients", "vectors"])
+    for name, groupings, published in given["rows"]:
+        for kind, grouping, (mean, error) in zip(
+            given["columns"], groupings, published, strict=True
+        ):
+            row = found.loc[(kind, name)]
+            assert (row["published"], row["± SE"]) == (mean, error)
+            each = [robustness.by_cluster(Path(f)) for f in made["groupings"][grouping].values()]
+            ours = np.mean([own["robustness"].mean() for own in each])
+            assert float(row["ours"]) == pytest.approx(ours, abs=0.006)
+            assert float(row["difference"]) == pytest.approx(ours - mean, abs=0.006)
+            assert (row["pipelines"] == "–") == (kind == "Label skew")
+
+
+def test_a_single_cluster_is_among_those_that_robustness_is_asked_of(table):
+    shown = table("repa_algorithm1")
+    whole = shown[shown["shown"] == "clustering"]
+    assert whole["clusters"].min() == 1
+    assert set(shown["shown"]) == {"clustering", "cluster", "pass"}
+
+
+def test_each_choice_is_drawn_once_and_the_usual_one_first(played):
+    _, variables = played["repa_sensitivity"]
+    rows = list(variables["rows"])
+    assert len(rows) == len(set(rows))
+    asked = {f"{what}: {where}" for what, where, *_ in variables["robustness"]}
+    usual = dict(reversed(rows))
+    assert usual.keys() == asked
+    assert all(choice.endswith("(default)") for choice in usual.values())
+    swept = members("repa_femnist_fedavg_mu")
+    assert len(variables["named"]) == len(variables["accuracy"]) - 1 + len(swept)
+
+
+def test_agreement_with_groups_that_differ_in_names_is_that_of_the_records(table, made):
+    shown = table("repa_concept_shift").set_index(["name", "seed"])
+    for name, grouping in LEDGER.artefacts["repa_concept_shift"].parameters["vectors"].items():
+        folder = Path(made["groupings"][grouping]["0"])
+        expected = robustness.load_record(folder)["agreement"]["ari"]
+        assert shown.loc[(name, 0), "agreement"] == pytest.approx(expected, abs=1e-5)
+    assert np.isnan(shown.loc[("CFL", 0), "same"])
