@@ -23,6 +23,7 @@ from clustered_fl.ledger import (
 )
 from clustered_fl.methods import method_module
 from clustered_fl.models import model_module
+from clustered_fl.same_ground import Hosts
 from clustered_fl.schema import Artefact, Ledger, Study
 from clustered_fl.settings import Settings
 
@@ -57,6 +58,7 @@ class Plan:
         for name in self.clients:
             self._partition(name)
         self.drifts = Drifts(self.clients, self.data)
+        self.hosts = Hosts(self.ledgers.values(), self.results)
 
     def _add(self, ledger: Ledger) -> None:
         self.encoders |= resolved_encoders(ledger, self.settings.scale)
