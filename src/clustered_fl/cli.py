@@ -49,9 +49,9 @@ def partition(arguments: argparse.Namespace) -> None:
     settings, data = arguments.settings, datasets.load(arguments.data)
     built = build_federation(data, arguments.seed, **settings)
     if arguments.images:
-        from clustered_fl.data.transforms import drifted
+        from clustered_fl.data.own_images import own_images
 
-        datasets.save(drifted(data, built, settings.get("drift"), arguments.seed), arguments.out)
+        datasets.save(own_images(data, built, settings, arguments.seed), arguments.out)
     else:
         federation.save(built, arguments.out)
 

@@ -212,7 +212,7 @@ def test_a_ground_has_one_warm_up_of_its_clients(ledger):
 
 
 def test_without_grounds_a_ledger_stays_as_it_is(read):
-    nothing = dict.fromkeys(("grounds", "contenders", "claims", "artefacts"), {})
+    nothing = {key: {} for key in ("grounds", "contenders", "claims", "artefacts")}
     content = LEDGER | nothing
     assert (read(content).runs, read(content).groupings) == ({}, {})
 
