@@ -83,6 +83,7 @@ class Needs(Strict):
     clusters: bool = Field(default=False, description="the number of clusters")
     public_data: bool = Field(default=False, description="data at the server, for an encoder")
     truth: bool = Field(default=False, description="the true groups, which nobody has")
+    note: str = Field(default="", description="what else there is to say of it")
 
 
 Part = Literal["encoder", "network", "signature"]

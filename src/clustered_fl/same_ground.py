@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from clustered_fl.errors import InputError
 from clustered_fl.grounds import Change, Contender, Ground, OneShot
 from clustered_fl.schema import Artefact, Claim, Grouping, Ledger, Run
-from clustered_fl.strict import merged
+from clustered_fl.strict import Scale, merged
 
 TOLD = "{clusters}"
 OF_CLIENTS = ("dataset", "federation")
@@ -164,10 +164,17 @@ def _unique(*parts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for part in parts for name in part if name))
 
 
+def _records(entry: Artefact | Claim, chosen: list[Pair]) -> dict[str, list[str]]:
+    """Runs, warm-ups among them, and groupings of an artefact or a claim, those of grounds too."""
+    runs = (name for pair in chosen for name in (pair.run, pair.warm_up))
+    groupings = (pair.grouping for pair in chosen)
+    found = {"runs": _unique(entry.runs, runs)}
+    return found | {"groupings": _unique(entry.groupings, groupings)}
+
+
 def _claim(claim: Claim, ledger: Ledger) -> Claim:
-    """A claim with the runs of its grounds; groupings it names itself, they have more seeds."""
-    chosen = _of_grounds(ledger, claim.grounds)
-    return claim.model_copy(update={"runs": _unique(claim.runs, (pair.run for pair in chosen))})
+    """A claim with everything of its grounds."""
+    return claim.model_copy(update=_records(claim, _of_grounds(ledger, claim.grounds)))
 
 
 def _artefact(artefact: Artefact, ledger: Ledger) -> Artefact:
@@ -175,14 +182,21 @@ def _artefact(artefact: Artefact, ledger: Ledger) -> Artefact:
     chosen = _of_grounds(ledger, artefact.grounds)
     if not chosen:
         return artefact
-    runs = (name for pair in chosen for name in (pair.run, pair.warm_up))
     changed = {
-        "runs": _unique(artefact.runs, runs),
-        "groupings": _unique(artefact.groupings, (pair.grouping for pair in chosen)),
         "encoders": _unique(artefact.encoders, (pair.encoder for pair in chosen)),
         "parameters": _told(ledger, chosen) | artefact.parameters,
     }
-    return artefact.model_copy(update=changed)
+    return artefact.model_copy(update=_records(artefact, chosen) | changed)
+
+
+def shown(ledger: Ledger, scale: Scale) -> dict[str, Artefact]:
+    """The artefacts that can be made at a scale: not those of grounds where nobody trains there."""
+    empty = {name for name, ground in ledger.grounds.items() if not ground.seeds.get(scale)}
+    return {
+        name: artefact
+        for name, artefact in ledger.artefacts.items()
+        if artefact.grounds in ("all", []) or not set(artefact.grounds) <= empty
+    }
 
 
 def _told(ledger: Ledger, chosen: list[Pair]) -> dict[str, Any]:

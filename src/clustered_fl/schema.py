@@ -152,7 +152,7 @@ class Claim(Strict):
     studies: list[str] = Field(default=[], description="studies that the predicate reads")
     groupings: list[str] = Field(default=[], description="groupings that the predicate measures")
     grounds: Grounds = Field(
-        default=[], description="grounds all of whose runs the predicate measures, or `all`"
+        default=[], description="grounds all of whose records the predicate measures, or `all`"
     )
     note: str = Field(default="", description="our one honest sentence about the verdict")
 

@@ -268,9 +268,11 @@ def test_a_notebook_is_told_what_belongs_together_and_what_is_sent(ledger):
     assert json.loads(json.dumps(about)) == about
 
 
-def test_a_claim_on_a_ground_is_measured_on_all_runs_there(ledger):
-    expected = [name for name in RUNS if "_writers_" in name]
-    assert ledger.claims["GR-x"].runs == expected
+def test_a_claim_on_a_ground_is_measured_on_everything_there(ledger):
+    expected = [name for name in (*RUNS, *WARM_UPS) if "_writers_" in name]
+    assert sorted(ledger.claims["GR-x"].runs) == sorted(expected)
+    own = [name for name in GROUPINGS if "_writers_" in name]
+    assert ledger.claims["GR-x"].groupings == own
 
 
 # ---- Slips of the pen ----------------------------------------------------------------------------
@@ -382,6 +384,18 @@ def test_what_repa_describes_clients_by_is_the_warm_up_of_the_same_seed(plan):
     found = plan.encoder_of(of("ground_groups_swap_repa", 1))
     assert found == "results/desktop/runs/ground_swap_warm_up/seed1"
     assert plan.seeds("ground_swap_warm_up") == [0, 1]
+
+
+def test_what_shows_a_ground_that_is_not_run_at_a_scale_is_not_made_there(read, tmp_path):
+    alone = ITEM | {"grounds": ["writers"]}
+    read(changed("artefacts/ground_writers", alone))
+    demo, desktop = (
+        Plan(Settings(papers=["ground"], scale=scale, source="builtin"), tmp_path)
+        for scale in ("demo", "desktop")
+    )
+    assert set(desktop.artefacts) - set(demo.artefacts) == {"ground_writers"}
+    made = {file.split("/")[3] for file in demo.paper_files("ground")}
+    assert made == set(demo.artefacts) == set(LEDGER["artefacts"])
 
 
 def test_a_ground_without_seeds_is_planned_without_records(tmp_path, ledger):

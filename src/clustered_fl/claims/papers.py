@@ -8,6 +8,7 @@ from clustered_fl.errors import InputError
 # Text, so that the claims of one paper do not count as code of another.
 _FLT = ("theorems", "recovery", "scenarios", "writers", "structured", "ablation", "columns")
 MODULES = {"cfl": ("toys", "gap", "norms", "splits", "theorems"), "flt": (*_FLT, "pictures")}
+MODULES |= {"ground": ("sight", "gains", "prices")}
 
 
 def predicates_of(paper: str) -> Predicates:
