@@ -11,6 +11,7 @@ LABEL_FREE = {
     "FLT": "flt",
     "REPA": "repa",
     "REPA, FLT's encoder": "repa_encoder",
+    "PACFL": "pacfl",
 }
 
 
