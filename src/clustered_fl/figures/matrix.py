@@ -6,9 +6,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.patheffects import withStroke
 
 from clustered_fl.figures import METHODS
 
@@ -16,10 +14,8 @@ from clustered_fl.figures import METHODS
 OTHERS = ("#56b4e9", "#ece133", "#fbafe4")
 _DASHES = ("solid", "dashed", "dotted", "dashdot")
 
-SHADES = {
-    "agreement": {"cmap": "Blues", "vmin": 0, "vmax": 1},
-    "gain": {"cmap": "vlag_r", "vmin": -20, "vmax": 20, "center": 0},
-}
+# Colours, and the values at their ends; what is beyond has the last colour.
+SHADES = {"agreement": ("Blues", 0.0, 1.0), "gain": ("vlag_r", -20.0, 20.0)}
 FORMS = {"agreement": "{:.2f}", "gain": "{:+.1f}"}
 
 
@@ -53,80 +49,64 @@ def draw_grid(
         measure: key of `SHADES`.
         contenders, grounds: titles by name.
     """
-    texts = grid.map(lambda value: _text(value, measure))
-    style = {"linewidths": 1, "cbar": False, "fmt": "", "annot_kws": {"fontsize": 7}}
-    shown = grid.astype(float)
-    sns.heatmap(shown, annot=texts.where(shown.notna()), ax=axis, **style, **SHADES[measure])
-    for row, column in zip(*np.nonzero(shown.isna().to_numpy()), strict=True):
-        place = {"ha": "center", "va": "center", "color": "#888888", "fontsize": 7}
-        axis.text(column + 0.5, row + 0.5, "–", **place)
-    names = [contenders[name] for name in grid.index]
-    axis.set_yticks(np.arange(len(names)) + 0.5, names, rotation=0, fontsize=8)
-    heads = [grounds[name] for name in grid.columns]
-    axis.set_xticks(np.arange(len(heads)) + 0.5, heads, rotation=40, ha="right", fontsize=8)
-    axis.set(xlabel="", ylabel="")
-    axis.tick_params(length=0)
+    shade, least, most = SHADES[measure]
+    values = grid.to_numpy(dtype=float)
+    shown = np.ma.masked_invalid(values)
+    axis.imshow(shown, cmap=mpl.colormaps[shade], vmin=least, vmax=most, aspect="auto")
+    for (row, column), value in np.ndenumerate(values):
+        share = np.clip((value - least) / (most - least), 0, 1)
+        dark = share > 0.6 if measure == "agreement" else abs(share - 0.5) > 0.35
+        ink = {"color": "white" if dark else "#222222", "fontsize": 7}
+        axis.text(column, row, _text(value, measure), ha="center", va="center", **ink)
+    names, heads = [contenders[n] for n in grid.index], [grounds[n] for n in grid.columns]
+    axis.set_yticks(range(len(names)), names, fontsize=8)
+    axis.set_xticks(range(len(heads)), heads, rotation=40, ha="right", fontsize=8)
+    axis.set_xticks(np.arange(len(heads)) - 0.5, minor=True)
+    axis.set_yticks(np.arange(len(names)) - 0.5, minor=True)
+    axis.grid(which="minor", color="white", linewidth=1)
+    axis.tick_params(which="both", length=0)
 
 
 def _text(value: float, measure: str) -> str:
-    return FORMS[measure].format(value).replace("-", "−") if np.isfinite(value) else ""
+    return FORMS[measure].format(value).replace("-", "−") if np.isfinite(value) else "–"
 
 
-def draw_costs(
-    axis: Axes, table: pd.DataFrame, cost: str, contenders: Mapping[str, str], baseline: str
+def draw_strip(
+    axis: Axes, table: pd.DataFrame, column: str, contenders: Mapping[str, str], log: bool = False
 ) -> None:
-    """Draw what contenders bring over what they cost, both compared with the baseline.
+    """Draw one measure of all contenders below each other.
 
-    A dot is a contender: the mean of its gain and the geometric mean of its cost in units of the
-    baseline's, over the grounds on which it trained.
-
-    Args:
-        table: of `metrics.matrix.matrix`.
-        cost: column of it.
-        contenders: titles by name.
-        baseline: contender that costs 1.
-    """
-    known = styles(list(contenders))
-    for name, dot in relative(table, cost, baseline).iterrows():
-        place = (max(dot["cost"], 1e-3), dot["gain"])
-        axis.plot(*place, "o", color=known[name]["color"], markersize=6)
-        offset = {"xytext": (4, 4), "textcoords": "offset points", "fontsize": 7}
-        axis.annotate(contenders[name], place, **offset, path_effects=[_HALO])
-    axis.set_xscale("log")
-    axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
-    axis.axhline(0, color="#bbbbbb", linewidth=0.8, zorder=0)
-    axis.margins(0.15)
-
-
-_HALO = withStroke(linewidth=2, foreground="white")
-
-
-def relative(table: pd.DataFrame, cost: str, baseline: str) -> pd.DataFrame:
-    """Mean gain and relative cost of every contender: index contender, columns gain, cost."""
-    base = table[table["contender"] == baseline].set_index("ground")[cost]
-    share = table[cost] / table["ground"].map(base)
-    logs = np.log(share.where(share > 0))
-    by = table.assign(log=logs).groupby("contender", sort=False)
-    return pd.DataFrame({"gain": by["gain"].mean(), "cost": np.exp(by["log"].mean()).fillna(0)})
-
-
-def draw_rounds(axis: Axes, table: pd.DataFrame, contenders: Mapping[str, str]) -> None:
-    """Draw after how many rounds each contender is within a point of its end.
-
-    A small dot is a ground, the bar their median.
+    A small dot is a ground, the bar their median. On a logarithmic axis there is no place for 0;
+    whoever has it is marked at the margin.
 
     Args:
-        table: of `metrics.matrix.matrix`.
+        table: with columns contender and the measure, a row per ground.
         contenders: titles by name, from top to bottom.
+        log: whether the axis is logarithmic.
     """
     known = styles(list(contenders))
     for row, name in enumerate(contenders):
-        own = table.loc[table["contender"] == name, "converged"]
-        colour = known[name]["color"]
-        axis.plot(own, [row] * len(own), "o", color=colour, markersize=3.5, alpha=0.7)
-        axis.plot([own.median()] * 2, [row - 0.3, row + 0.3], color=colour, linewidth=2)
+        own = table.loc[table["contender"] == name, column].dropna()
+        seen, colour = own[own > 0] if log else own, known[name]["color"]
+        axis.plot(seen, [row] * len(seen), "o", color=colour, markersize=3.5, alpha=0.7)
+        if len(seen):
+            axis.plot([seen.median()] * 2, [row - 0.32, row + 0.32], color=colour, linewidth=2)
+        elif len(own):
+            margin = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 7}
+            axis.text(0.02, row, "0", color=colour, **margin)
     axis.set_yticks(range(len(contenders)), contenders.values(), fontsize=8)
-    axis.set(ylim=(len(contenders) - 0.5, -0.5), xlabel="rounds")
+    axis.set_ylim(len(contenders) - 0.5, -0.5)
+    if log:
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
+        axis.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+    axis.grid(axis="x", color="#eeeeee", zorder=0)
+
+
+def compared(table: pd.DataFrame, column: str, baseline: str) -> pd.Series:
+    """A measure in units of the baseline's on the same ground, row by row; NaN without one."""
+    base = table[table["contender"] == baseline].set_index("ground")[column]
+    return table[column] / table["ground"].map(base)
 
 
 def draw_history(
