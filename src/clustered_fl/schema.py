@@ -183,6 +183,11 @@ class Ledger(Strict):
     artefacts: dict[str, Artefact] = Field(description="tables and figures, by name of the target")
     claims: dict[str, Claim] = Field(description="statements of the paper, by id")
 
+    @property
+    def short(self) -> str:
+        """What pages call it: a paper by its short name, what is no paper by its title."""
+        return self.title if self.grounds else self.paper.upper()
+
 
 def key_table(model: type[BaseModel]) -> str:
     """The keys of one part of the configuration as a Markdown table."""

@@ -98,6 +98,7 @@ def draw_strip(
     axis.set_ylim(len(contenders) - 0.5, -0.5)
     if log:
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
         axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
         axis.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
     axis.grid(axis="x", color="#eeeeee", zorder=0)
