@@ -83,6 +83,26 @@ def test_too_few_images_are_told(data):
     assert line == ("17 samples per client asked of 96 rows for 6 clients; allowed are 1 to 16")
 
 
+# ---- Unequal clients ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_everybody_keeps_a_part_and_clusters_stay(data, share):
+    about = {"clients": 6, "labels": 2}
+    whole = build_federation(data, 1, "structured", **about)
+    thin = build_federation(data, 1, "thinned_structured", **about, share=share)
+    for client, rows in enumerate(thin.train):
+        assert len(rows) == max(1, round(share * len(whole.train[client])))
+        assert set(rows.tolist()) <= set(whole.train[client].tolist())
+        assert len(set(rows.tolist())) == len(rows)
+    assert everything(thin)[1:] == everything(whole)[1:]
+
+
+def test_a_share_of_nothing_is_told(data):
+    line = told(build_federation, data, 1, "thinned_structured", clients=6, share=0.0, labels=2)
+    assert line.startswith("partition thinned_structured: share = 0.0 is not allowed")
+
+
 # ---- Quarter turns ------------------------------------------------------------------------------
 
 TURNING = {"clients": 6, "groups": 2, "samples": 7}
