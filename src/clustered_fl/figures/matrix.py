@@ -97,11 +97,18 @@ def draw_strip(
     axis.set_yticks(range(len(contenders)), contenders.values(), fontsize=8)
     axis.set_ylim(len(contenders) - 0.5, -0.5)
     if log:
-        axis.set_xscale("log")
-        axis.xaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
-        axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
-        axis.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+        _logarithmic(axis)
     axis.grid(axis="x", color="#eeeeee", zorder=0)
+
+
+def _logarithmic(axis: Axes) -> None:
+    """Plain numbers at round places, few enough to be read."""
+    axis.set_xscale("log")
+    least, most = axis.get_xlim()
+    places = (1, 2, 5) if most / least < 50 else (1,)
+    axis.xaxis.set_major_locator(mpl.ticker.LogLocator(subs=places))
+    axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
+    axis.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
 
 
 def compared(table: pd.DataFrame, column: str, baseline: str) -> pd.Series:
