@@ -40,7 +40,7 @@ def test_cells_have_their_numbers_and_a_dash_where_there_is_none(axis):
     assert [label.get_text() for label in axis.get_xticklabels()] == ["one", "two"]
 
 
-@pytest.mark.parametrize(("value", "text"), [(3.14, "+3.1"), (-2.05, "−2.0"), (0.0, "+0.0")])
+@pytest.mark.parametrize(("value", "text"), [(3.14, "+3.1"), (-2.06, "−2.1"), (-0.01, "+0.0")])
 def test_a_gain_has_its_sign(axis, value, text):
     grid = pd.DataFrame({"a": [value]}, index=["mine"])
     matrix.draw_grid(axis, grid, "gain", TITLES, {"a": "one"})
