@@ -28,9 +28,10 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
 LAYERS = (
     {"errors"},
     {"files", "randomness", "options"},
-    {"fingerprint"},
+    {"fingerprint", "strict"},
+    {"grounds"},
     {"data", "models", "records", "relatedness", "schema", "machine"},
-    {"engine", "encoders"},
+    {"engine", "encoders", "same_ground"},
     {"methods", "groupings"},
     {"recording"},
     {"runs", "pretraining", "clustering", "theory", "metrics", "ledger", "studies", "notebook"},

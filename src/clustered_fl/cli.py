@@ -49,9 +49,9 @@ def partition(arguments: argparse.Namespace) -> None:
     settings, data = arguments.settings, datasets.load(arguments.data)
     built = build_federation(data, arguments.seed, **settings)
     if arguments.images:
-        from clustered_fl.data.transforms import drifted
+        from clustered_fl.data.own_images import own_images
 
-        datasets.save(drifted(data, built, settings.get("drift"), arguments.seed), arguments.out)
+        datasets.save(own_images(data, built, settings, arguments.seed), arguments.out)
     else:
         federation.save(built, arguments.out)
 
@@ -168,10 +168,8 @@ def _scope(arguments: argparse.Namespace) -> "Scope":
     from clustered_fl.report.entries import Scope
 
     plan = _plan(arguments)
-    settings = plan.settings
-    ledgers = tuple(plan.ledgers.values())
-    results = Path(plan.results)
-    return Scope(ledgers, results, settings.scale, settings.data_source, settings.seeds)
+    about = (plan.settings.scale, plan.settings.data_source, plan.settings.seeds, arguments.guide)
+    return Scope(tuple(plan.ledgers.values()), Path(plan.results), *about)
 
 
 def _plan(arguments: argparse.Namespace) -> "Plan":
@@ -186,6 +184,8 @@ _PLAN = {
     "settings": {**_JSON, "help": "the configuration of the workflow"},
     "ledgers": {"type": Path, "required": True, "help": "folder with one YAML per paper"},
 }
+_OUT = {"type": Path, "required": True}
+_SITE = {**_PLAN, "guide": {"type": Path, "help": "Markdown for who adds a method"}, "out": _OUT}
 
 # Step -> function and its options; an option is a name and what argparse needs to know of it.
 STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], dict[str, dict]]] = {
@@ -267,10 +267,10 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], dict[str, dict]]] =
             "page": {"type": Path, "required": True},
         },
     ),
-    "verdicts": (verdicts, {**_PLAN, "out": {"type": Path, "required": True}}),
+    "verdicts": (verdicts, {**_PLAN, "out": _OUT}),
     "check": (check, _PLAN),
-    "report": (report, {**_PLAN, "out": {"type": Path, "required": True}}),
-    "publish": (publish, {**_PLAN, "out": {"type": Path, "required": True}}),
+    "report": (report, _SITE),
+    "publish": (publish, _SITE),
 }
 
 

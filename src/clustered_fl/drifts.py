@@ -1,14 +1,13 @@
 """Federations with concept drift: which datasets their clients' transformed images make.
 
-A federation is row numbers in a dataset, and runs read images by them. Where every row belongs to
-one client at most, a client's images can be transformed in their place: a dataset of the same rows
-and labels, of which runs, groupings and partitions need not know that it was made. It is kept by
-what it is made from, so that all runs with the same clients share one.
+Such a dataset has the rows and labels of the one it is made from (`clustered_fl.data.own_images`).
+It is kept by what it is made from, so that all runs with the same clients share one.
 """
 
 import json
 from typing import Any
 
+from clustered_fl.data.own_images import has_own_images
 from clustered_fl.data.partitions import partition_module
 from clustered_fl.files import digest
 from clustered_fl.fingerprint import fingerprint
@@ -25,11 +24,12 @@ class Drifts:
     def __init__(self, clients: dict[str, dict[str, Any]], data: str) -> None:
         self._data = data
         configs = (entry["config"] for entry in clients.values())
-        self._known = {_key(config): config for config in configs if _drifts(config)}
+        own = (config for config in configs if has_own_images(config["federation"]))
+        self._known = {_key(config): config for config in own}
 
     def dataset_of(self, config: dict[str, Any], wildcards: Any) -> str:
         """Canonical arrays that a run or a grouping is computed from, its drift applied."""
-        if not _drifts(config):
+        if not has_own_images(config["federation"]):
             return f"{self._data}/{config['dataset']}.safetensors"
         return f"{self._data}/drift/{_key(config)}/seed{wildcards.seed}.safetensors"
 
@@ -46,10 +46,6 @@ class Drifts:
         kind = partition_module(self._known[wildcards.drift]["federation"]["kind"])
         own = ("clustered_fl.data.transforms", "clustered_fl.data.partitions")
         return fingerprint(*own, kind)
-
-
-def _drifts(config: dict[str, Any]) -> bool:
-    return config["federation"].get("drift") is not None
 
 
 def _key(config: dict[str, Any]) -> str:

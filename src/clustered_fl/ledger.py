@@ -14,7 +14,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from clustered_fl.errors import InputError
+from clustered_fl.grounds import Change, Contender, Ground, Needs, OneShot, Traffic, WarmUp
 from clustered_fl.models import RECONSTRUCTING_MODELS
+from clustered_fl.same_ground import expanded
 from clustered_fl.schema import (
     SCALES,
     Artefact,
@@ -30,6 +32,7 @@ from clustered_fl.schema import (
     Study,
     Sweep,
 )
+from clustered_fl.strict import merged
 
 
 class _Loader(yaml.SafeLoader):
@@ -58,6 +61,10 @@ def load_ledger(path: Path) -> Ledger:
         ledger = Ledger.model_validate(content)
     except ValidationError as error:
         raise InputError(_first_problem(str(path), error, Ledger)) from error
+    try:
+        ledger = expanded(ledger)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     _check_names(path, ledger)
     _check_changes(path, ledger)
     return ledger
@@ -87,12 +94,28 @@ def _first_problem(where: str, error: ValidationError, model: type[BaseModel]) -
     return f"{where}: {place or 'all of it'}: {problem['msg']} (found {problem['input']!r})"
 
 
+_PARTS: dict[str, type[BaseModel]] = {
+    "encoders": Encoder,
+    "groupings": Grouping,
+    "runs": Run,
+    "sweep": Sweep,
+    "studies": Study,
+    "artefacts": Artefact,
+    "claims": Claim,
+    "grounds": Ground,
+    "warm_up": WarmUp,
+    "contenders": Contender,
+    "grouping": OneShot,
+    "needs": Needs,
+    "traffic": Traffic,
+    "changes": Change,
+}
+
+
 def _allowed(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
-    parts = {"encoders": Encoder, "groupings": Grouping, "runs": Run, "sweep": Sweep}
-    parts |= {"studies": Study, "artefacts": Artefact, "claims": Claim}
     # Every other part of a location is a name that somebody gave.
     for part in location[:-1:2]:
-        model = parts.get(str(part), model)
+        model = _PARTS.get(str(part), model)
     return f"allowed are {', '.join(model.model_fields)}"
 
 
@@ -204,7 +227,7 @@ def resolved_groupings(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]
 
 def _at(entry: Encoder | Grouping | Run, model: type[BaseModel], scale: Scale) -> dict[str, Any]:
     """The part of an entry that a scale may change, as it is there."""
-    return _merged(entry.model_dump(include=set(model.model_fields)), entry.scales.get(scale, {}))
+    return merged(entry.model_dump(include=set(model.model_fields)), entry.scales.get(scale, {}))
 
 
 def resolved_runs(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
@@ -231,14 +254,4 @@ def _configurations(name: str, run: Run, scale: Scale) -> Iterator[tuple[str, di
         nested: Any = value
         for key in reversed(run.sweep.setting.split(".")):
             nested = {key: nested}
-        yield f"{name}_{value}", _merged(config, nested)
-
-
-def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `changes` put in, nested dictionaries merged key by key."""
-    merged = dict(base)
-    for key, value in changes.items():
-        old = merged.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        merged[key] = _merged(old, value) if both else value
-    return merged
+        yield f"{name}_{value}", merged(config, nested)

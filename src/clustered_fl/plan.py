@@ -23,6 +23,7 @@ from clustered_fl.ledger import (
 )
 from clustered_fl.methods import method_module
 from clustered_fl.models import model_module
+from clustered_fl.same_ground import Hosts, shown
 from clustered_fl.schema import Artefact, Ledger, Study
 from clustered_fl.settings import Settings
 
@@ -57,13 +58,14 @@ class Plan:
         for name in self.clients:
             self._partition(name)
         self.drifts = Drifts(self.clients, self.data)
+        self.hosts = Hosts(self.ledgers.values(), self.results)
 
     def _add(self, ledger: Ledger) -> None:
         self.encoders |= resolved_encoders(ledger, self.settings.scale)
         self.groupings |= resolved_groupings(ledger, self.settings.scale)
         self.runs |= resolved_runs(ledger, self.settings.scale)
         self.studies |= ledger.studies
-        self.artefacts |= ledger.artefacts
+        self.artefacts |= shown(ledger, self.settings.scale)
 
     def require_notebooks(self) -> None:
         """Refuse a ledger that names a notebook which is not there, before anything is trained.
@@ -275,9 +277,8 @@ class Plan:
 
     def paper_files(self, paper: str) -> list[str]:
         """Every table and figure of one paper."""
-        return [
-            file for name in self.ledgers[paper].artefacts for file in self.artefact_files(name)
-        ]
+        own = (name for name in self.ledgers[paper].artefacts if name in self.artefacts)
+        return [file for name in own for file in self.artefact_files(name)]
 
     def study_code(self, wildcards: Any) -> str:
         """Fingerprint of a study's module."""

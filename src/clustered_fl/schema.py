@@ -3,27 +3,25 @@
 import json
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
-Scale = Literal["demo", "desktop", "paper"]
-Word = Literal["sgd", "adam", "all", "last"]
-"""What local training may be told in words."""
+from clustered_fl.grounds import Contender, Ground
+from clustered_fl.strict import Scale, Strict, Word
+
 SCALES: tuple[Scale, ...] = ("demo", "desktop", "paper")
+Grounds = list[str] | Literal["all"]
+"""Names of grounds."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Sweep(_Strict):
+class Sweep(Strict):
     """One run per value of one setting; the runs are called `<run>_<value>`."""
 
     setting: str = Field(description="dotted path into the run, e.g. `federation.samples`")
     values: dict[Scale, list[int | float]] = Field(description="values per scale")
 
 
-class Configuration(_Strict):
+class Configuration(Strict):
     """What is trained; a scale and a sweep may change it, and a change trains again."""
 
     dataset: str = Field(description="key of `config/datasets.yaml`")
@@ -60,7 +58,7 @@ class Run(Configuration):
     sweep: Sweep | None = Field(default=None, description="one run per value of one setting")
 
 
-class EncoderConfiguration(_Strict):
+class EncoderConfiguration(Strict):
     """What an encoder is and what it learns from; a scale may change it."""
 
     dataset: str = Field(description="key of `config/datasets.yaml`; need not be the clients' data")
@@ -81,7 +79,7 @@ class Encoder(EncoderConfiguration):
     )
 
 
-class GroupingConfiguration(_Strict):
+class GroupingConfiguration(Strict):
     """Whose relatedness is found and how; a scale may change it."""
 
     dataset: str = Field(description="key of `config/datasets.yaml`")
@@ -109,7 +107,7 @@ class Grouping(GroupingConfiguration):
     )
 
 
-class Study(_Strict):
+class Study(Strict):
     """A computation without training: toy problems and numerical checks of theorems."""
 
     purpose: str = Field(description="what the study is for")
@@ -120,7 +118,7 @@ class Study(_Strict):
     )
 
 
-class Artefact(_Strict):
+class Artefact(Strict):
     """One table or figure, made by a notebook from records and studies."""
 
     kind: Literal["figure", "table"] = Field(description="`figure` or `table`")
@@ -133,12 +131,17 @@ class Artefact(_Strict):
     studies: list[str] = Field(default=[], description="studies that the notebook reads")
     groupings: list[str] = Field(default=[], description="groupings that the notebook reads")
     encoders: list[str] = Field(default=[], description="encoders that the notebook reads")
+    grounds: Grounds = Field(
+        default=[],
+        description="grounds all of whose records the notebook reads, or `all`; it is told of them "
+        "in the parameters `grounds`, `contenders` and `rows`",
+    )
     parameters: dict[str, Any] = Field(
         default={}, description="further values of the notebook's parameters cell"
     )
 
 
-class Claim(_Strict):
+class Claim(Strict):
     """One statement of the paper; its predicate has the same id in clustered_fl.claims."""
 
     artefact: str = Field(description="the table or figure that shows it")
@@ -153,10 +156,13 @@ class Claim(_Strict):
         description="whether it is about the size of numbers, so that a scale that changes a "
         "setting of its runs gives no verdict",
     )
+    grounds: Grounds = Field(
+        default=[], description="grounds all of whose records the predicate measures, or `all`"
+    )
     note: str = Field(default="", description="our one honest sentence about the verdict")
 
 
-class Ledger(_Strict):
+class Ledger(Strict):
     """Everything the project knows of one paper."""
 
     paper: str = Field(description="short name, as in the name of the file")
@@ -172,9 +178,20 @@ class Ledger(_Strict):
         default={}, description="relatedness found before training, by name"
     )
     runs: dict[str, Run] = Field(description="trainings, by name")
+    grounds: dict[str, Ground] = Field(
+        default={}, description="clients on whom every contender trains, by name"
+    )
+    contenders: dict[str, Contender] = Field(
+        default={}, description="methods that train on every ground, by name"
+    )
     studies: dict[str, Study] = Field(description="computations without training, by name")
     artefacts: dict[str, Artefact] = Field(description="tables and figures, by name of the target")
     claims: dict[str, Claim] = Field(description="statements of the paper, by id")
+
+    @property
+    def short(self) -> str:
+        """What pages call it: a paper by its short name, what is no paper by its title."""
+        return self.title if self.grounds else self.paper.upper()
 
 
 def key_table(model: type[BaseModel]) -> str:
@@ -188,4 +205,6 @@ def key_table(model: type[BaseModel]) -> str:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
+    if isinstance(field.default, BaseModel):
+        return "its defaults"
     return "unset" if field.default is None else f"`{json.dumps(field.default)}`"

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clustered_fl.errors import InputError
+from clustered_fl.grounds import Change, Contender, Ground, Needs, OneShot, Traffic, WarmUp
 from clustered_fl.schema import (
     Artefact,
     Claim,
@@ -40,10 +41,11 @@ class Settings(BaseModel):
         description="`demo` (built-in data, minutes), `desktop` (real data, reduced sizes, hours "
         "on 2 cores) or `paper` (the papers' own sizes, for a GPU)",
     )
-    papers: list[Literal["cfl", "flt", "repa"]] = Field(
+    papers: list[Literal["cfl", "flt", "repa", "ground"]] = Field(
         default=["cfl"],
         min_length=1,
-        description="papers to reproduce; each has a ledger in `config/papers/`",
+        description="papers to reproduce, and `ground`, which compares their methods on the same "
+        "clients; each has a ledger in `config/papers/`",
     )
     source: Source | None = Field(
         default=None,
@@ -114,6 +116,13 @@ def readme() -> str:
         "An entry of `groupings`": Grouping,
         "An entry of `runs`": Run,
         "The key `sweep` of a run": Sweep,
+        "An entry of `grounds`": Ground,
+        "The key `warm_up` of a ground": WarmUp,
+        "An entry of `contenders`": Contender,
+        "The key `grouping` of a contender": OneShot,
+        "The key `needs` of a contender": Needs,
+        "The key `traffic` of a contender": Traffic,
+        "An entry of `changes` of a contender": Change,
         "An entry of `studies`": Study,
         "An entry of `artefacts`": Artefact,
         "An entry of `claims`": Claim,

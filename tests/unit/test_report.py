@@ -3,6 +3,7 @@
 import csv
 import shutil
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from site_pages import dangling, pages
@@ -13,6 +14,7 @@ from clustered_fl.figures import DEMO
 from clustered_fl.report import site
 from clustered_fl.report.entries import Scope
 from clustered_fl.report.verdicts import MEANING, read_verdicts, scorecard
+from clustered_fl.same_ground import expanded
 
 
 @pytest.fixture
@@ -207,3 +209,77 @@ def test_scorecard_in_markdown_keeps_its_columns(scope):
     assert summary == f"Scorecard (scale demo, {DEMO}): 1 CONFIRMED, 1 NOT RUN, 1 DEMO ONLY."
     assert len(table) == 2 + len(LEDGER.claims)
     assert {row.replace("\\|", "").count("|") for row in table} == {8}
+
+
+# ---- A section that is no paper -----------------------------------------------------------------
+
+GUIDE = "# Add your own\n\nOne `module`:\n\n```python\nx = 1 < 2\n```\n"
+
+
+@pytest.fixture
+def section(scope, tmp_path):
+    """The scope of a ledger with a ground, and a guide."""
+    ground = {
+        "title": "labels swapped",
+        "differs": "Names of labels",
+        "clusters": 2,
+        "dataset": "mnist",
+        "federation": {},
+        "model": {},
+        "training": {},
+        "rounds": 1,
+        "minutes": {},
+        "seeds": {"demo": [0]},
+        "grouping_seeds": {},
+    }
+    contender = {"title": "FedAvg", "citation": "A", "method": {"name": "fedavg"}}
+    content = LEDGER.model_dump() | {"grounds": {"swap": ground}, "contenders": {"f": contender}}
+    ledger = LEDGER.model_validate(content)
+    (tmp_path / "guide.md").write_text(GUIDE)
+    return replace(scope, ledgers=(ledger,), guide=tmp_path / "guide.md")
+
+
+@pytest.fixture
+def site_of_section(section):
+    section = replace(section, ledgers=tuple(expanded(ledger) for ledger in section.ledgers))
+    site.build(section, section.results / "report")
+    return section.results / "report"
+
+
+def test_a_section_is_called_by_its_title_and_says_what_differs(site_of_section):
+    pages_ = pages(site_of_section)
+    assert "A toy paper" in pages_["index.html"].words()
+    assert "TOY: A toy paper" not in pages_["index.html"].words()
+    text = pages_["toy.html"].words()
+    assert "labels swapped Names of labels. mnist 2 trained" in text
+    assert "The paper shows" not in text
+
+
+def test_a_section_comes_with_a_page_for_who_adds_to_it(site_of_section):
+    assert set(pages(site_of_section)) >= {"add_your_own.html", "toy.html"}
+    text = (site_of_section / "add_your_own.html").read_text()
+    assert "<code>module</code>" in text
+    assert 'href="add_your_own.html"' in (site_of_section / "index.html").read_text()
+    assert dangling(site_of_section) == []
+
+
+def test_papers_alone_have_no_such_page(scope, tmp_path):
+    (tmp_path / "guide.md").write_text(GUIDE)
+    site.build(replace(scope, guide=tmp_path / "guide.md"), scope.results / "report")
+    assert "add_your_own.html" not in pages(scope.results / "report")
+
+
+def test_an_absent_guide_is_one_sentence(section, tmp_path):
+    with pytest.raises(InputError, match=r"cannot read .*absent.md: No such file or directory"):
+        site.build(replace(section, guide=tmp_path / "absent.md"), section.results / "report")
+
+
+def test_very_many_records_are_counted_and_not_listed(scope):
+    names = [f"toy_run{number}" for number in range(41)]
+    artefact = LEDGER.artefacts["toy_fig1"].model_copy(update={"runs": names})
+    runs = dict.fromkeys(names, LEDGER.runs["toy_run"])
+    changes = {"runs": LEDGER.runs | runs, "artefacts": LEDGER.artefacts | {"toy_fig1": artefact}}
+    site.build(replace(scope, ledgers=(LEDGER.model_copy(update=changes),)), scope.results / "r")
+    text = pages(scope.results / "r")["toy.html"].words()
+    assert "Made from 41 records and more" in text
+    assert "toy_run40" not in text

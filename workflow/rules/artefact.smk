@@ -33,7 +33,7 @@ rule figure:
     benchmark:
         "logs/benchmarks/{scale}/artefacts/{artefact}.tsv"
     wildcard_constraints:
-        artefact="|".join(PLAN.named("figure")),
+        artefact="|".join(PLAN.named("figure")) or "none",
     conda:
         "../../environment.yml"
     resources:
@@ -76,7 +76,7 @@ rule table:
     benchmark:
         "logs/benchmarks/{scale}/artefacts/{artefact}.tsv"
     wildcard_constraints:
-        artefact="|".join(PLAN.named("table")),
+        artefact="|".join(PLAN.named("table")) or "none",
     conda:
         "../../environment.yml"
     resources:

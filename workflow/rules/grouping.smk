@@ -14,7 +14,7 @@ rule grouping:
     """Find one grouping of the ledger and leave its record."""
     input:
         data=PLAN.dataset_of,
-        federation="results/{scale}/federations/{name}/seed{seed}.safetensors",
+        federation=PLAN.hosts.federation,
         encoder=PLAN.encoder_record,
     output:
         record="results/{scale}/groupings/{name}/seed{seed}/record.json",

@@ -2,6 +2,7 @@
 #
 # REQUIRED INPUTS
 #   config/papers/<paper>.yaml                 titles, captions, claims
+#   docs/add_your_own.md                       a page of it, where methods can be added
 #   results/<scale>/verdicts.csv               one row per claim
 #   results/<scale>/artefacts/..., runs/..., studies/...
 # OUTPUTS
@@ -24,6 +25,7 @@ rule report_site:
         encoders=PLAN.encoder_files(list(PLAN.encoders)),
         studies=PLAN.study_files(list(PLAN.studies)),
         templates=sorted(map(str, Path("src/clustered_fl/report/templates").iterdir())),
+        guide="docs/add_your_own.md",
     output:
         index="results/{scale}/report/index.html",
     log:
@@ -44,6 +46,7 @@ rule report_site:
         python -m clustered_fl report \
             --settings {params.settings:q} \
             --ledgers config/papers \
+            --guide {input.guide:q} \
             --out "$(dirname {output.index:q})"
         """
 
@@ -52,6 +55,7 @@ rule publish:
     """Copy what is worth committing to figures/; `snakemake publish`."""
     input:
         report=f"{PLAN.results}/report/index.html",
+        guide="docs/add_your_own.md",
     output:
         index=update(f"figures/{PLAN.settings.scale}/index.html"),
     log:
@@ -72,5 +76,6 @@ rule publish:
         python -m clustered_fl publish \
             --settings {params.settings:q} \
             --ledgers config/papers \
+            --guide {input.guide:q} \
             --out "$(dirname {output.index:q})"
         """

@@ -16,7 +16,7 @@ rule train:
     """Train one run of the ledger and leave its record."""
     input:
         data=PLAN.dataset_of,
-        federation="results/{scale}/federations/{name}/seed{seed}.safetensors",
+        federation=PLAN.hosts.federation,
         grouping=PLAN.grouping_record,
     output:
         record="results/{scale}/runs/{name}/seed{seed}/record.json",

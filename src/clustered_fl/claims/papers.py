@@ -12,6 +12,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "cfl": ("toys", "gap", "norms", "splits", "theorems"),
     "flt": (*_FLT, "pictures"),
     "repa": _REPA,
+    "ground": ("sight", "gains", "prices"),
 }
 
 

@@ -24,6 +24,7 @@ class Scope:
         scale: of these results.
         source: where their data come from: builtin, mirror or download.
         seeds: at most so many of the ledger's seeds were asked for; None: all.
+        guide: Markdown that says how to add a method; shown where there are grounds to add it to.
     """
 
     ledgers: tuple[Ledger, ...]
@@ -31,6 +32,7 @@ class Scope:
     scale: Scale
     source: str
     seeds: int | None = None
+    guide: Path | None = None
 
 
 @dataclass(frozen=True)

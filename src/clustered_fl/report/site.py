@@ -4,6 +4,7 @@
     <paper>.html          every artefact with its claims
     runs.html             what was trained, on what, how long
     words.html            what the verdicts mean
+    add_your_own.html     how to add a method or clients, where there is a ground to try them on
     verdicts.csv  scorecard.md  provenance.json      the same for machines
     artefacts/  runs/  studies/                      copies of the files that the pages link
 
@@ -17,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from nbconvert.filters import markdown2html
 
 from clustered_fl import records
+from clustered_fl.errors import InputError
 from clustered_fl.figures import DEMO
 from clustered_fl.files import write_json
 from clustered_fl.report.entries import PaperEntry, Scope, datasets
@@ -106,15 +109,28 @@ def _pages(papers: list[PaperEntry], scope: Scope) -> dict[str, str]:
     environment = _environment()
     about: dict[str, Any] = {"scope": scope, "papers": papers, "machines": machines(papers)}
     about["data"] = datasets(seed for paper in papers for seed in paper.seeds)
+    about["guide"] = _guide(papers, scope)
+    names = ("index", "runs", "words", *(["add_your_own"] if about["guide"] else []))
     pages = {
         f"{name}.html": environment.get_template(f"{name}.html.j2").render(about, page=name)
-        for name in ("index", "runs", "words")
+        for name in names
     }
     template = environment.get_template("paper.html.j2")
     for paper in papers:
         name = paper.ledger.paper
         pages[f"{name}.html"] = template.render(about, page=name, paper=paper)
     return pages
+
+
+def _guide(papers: list[PaperEntry], scope: Scope) -> str | None:
+    """The guide as HTML; None where there is none, or nothing that it is about."""
+    if scope.guide is None or not any(paper.ledger.grounds for paper in papers):
+        return None
+    try:
+        text = scope.guide.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {scope.guide}: {error.strerror}") from error
+    return markdown2html(text)
 
 
 def _environment() -> Environment:

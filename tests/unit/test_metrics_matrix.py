@@ -1,0 +1,233 @@
+"""The matrix of contenders and grounds, against loops over clients, rounds and models."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import tiny_groupings
+import tiny_records as tiny
+
+from clustered_fl import records
+from clustered_fl.files import read_json, write_json
+from clustered_fl.metrics import matrix, traffic
+
+PARAMETERS = {"run": 11, "warm_up": 7}
+TRUTH = [0, 0, 0, 1, 1, 1]
+CURVES = {0: {0: [0.1] * 6, 2: [0.4, 0.5, 0.6, 0.7, 0.8, 0.9], 4: [0.45, 0.6, 0.5, 0.7, 0.8, 0.9]}}
+CURVES[1] = {0: [0.2] * 6, 2: [0.3] * 6, 4: [0.6, 0.7, 0.2, 0.8, 0.9, 1.0]}
+
+
+def participation(rounds: int, clients: list[int]) -> list[tuple]:
+    return [(r, "client", c, "loss", 1.0) for r in range(rounds) for c in clients]
+
+
+def write_run(folder: Path, seed: int, groups: list[int], seconds: float = 6.0) -> str:
+    content = tiny.record(true_groups=TRUTH, groups=groups, rounds=4, newcomers=[])
+    content |= {"parameters": PARAMETERS["run"], "tree": []}
+    rows = tiny.scores(CURVES[seed]) + participation(4, list(range(6)))
+    rows += [
+        (r, "client", c, "group", float(g if r > 1 else 0))
+        for r in range(4)
+        for c, g in enumerate(groups)
+    ]
+    return tiny.write(folder, content, rows, seconds)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Everything of two contenders on one ground: one without a grouping, one with a warm-up."""
+    content = tiny.record(parameters=PARAMETERS["warm_up"], groups=[0] * 6)
+    warm_up = {
+        str(s): tiny.write(tmp_path / f"w{s}", content, participation(2, [0, 2, 5]), 12.0)
+        for s in (0, 1)
+    }
+    found = {
+        0: tiny_groupings.write(tmp_path / "g0", TRUTH),
+        1: tiny_groupings.write(tmp_path / "g1", TRUTH, np.eye(6, dtype=np.uint8)),
+        2: tiny_groupings.write(tmp_path / "g2", TRUTH),
+    }
+    for folder in found.values():
+        write_json(folder / records.COST, {"seconds": 3.0})
+    encoder = tmp_path / "e"
+    write_json(encoder / records.RECORD, {"parameters": {"encoder": 5, "decoder": 4}})
+    write_json(encoder / records.COST, {"seconds": 9.0})
+    runs = {
+        "plain": {"0": write_run(tmp_path / "p0", 0, [0] * 6)},
+        "split": {
+            "0": write_run(tmp_path / "s0", 0, [0, 0, 1, 2, 2, 2]),
+            "1": write_run(tmp_path / "s1", 1, TRUTH),
+        },
+        "wu": warm_up,
+    }
+    return {
+        "runs": {name: {name: seeds} for name, seeds in runs.items()},
+        "groupings": {"g": {str(seed): str(folder) for seed, folder in found.items()}},
+        "encoders": {"e": str(encoder)},
+    }
+
+
+def row(contender: str, run: str, **changes) -> dict:
+    about = {"ground": "here", "contender": contender, "run": run, "grouping": ""}
+    about |= {"warm_up": "", "encoder": "", "down": 1, "up": 1, "before_down": [], "before_up": []}
+    return about | changes
+
+
+PLAIN = row("fedavg", "plain")
+SPLIT = row("cfl", "split", down=3)
+SHOT = row(
+    contender="repa",
+    run="split",
+    grouping="g",
+    warm_up="wu",
+    before_down=["network"],
+    before_up=["signature"],
+)
+GROUNDS = {"here": {"truth": True}, "nowhere": {"truth": False}}
+
+
+# ---- Bytes --------------------------------------------------------------------------------------
+
+
+def test_bytes_of_the_rounds_are_those_of_every_model_that_went_either_way(place):
+    found = traffic.sent(SPLIT, "0", **place)
+    expected = 0
+    for _ in range(4):
+        for _ in range(6):
+            expected += (3 + 1) * 11 * 4
+    assert found == expected
+
+
+def test_a_warm_up_and_what_is_sent_after_it_count(place):
+    found = traffic.sent(SHOT, "1", **place)
+    expected = 4 * 6 * 2 * 11 * 4  # the rounds
+    for _ in range(2):
+        for _ in (0, 2, 5):
+            expected += 2 * 7 * 4  # those of the warm-up, in which three clients took part
+    for _ in range(6):
+        expected += 7 * 4 + 3 * 4  # its network to everybody, three numbers from everybody
+    assert found == expected
+
+
+def test_an_encoder_is_sent_without_its_decoder(place):
+    about = row("flt", "plain", encoder="e", before_down=["encoder"])
+    assert traffic.sent(about, "0", **place) - traffic.sent(PLAIN, "0", **place) == 6 * 5 * 4
+
+
+def test_who_trains_alone_sends_nothing(place):
+    assert traffic.sent(row("local", "plain", down=0, up=0), "0", **place) == 0
+
+
+# ---- Measures of one contender ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clients", [1, 9, 10, 11, 40])
+def test_the_worst_tenth_is_rounded_up(clients):
+    values = np.random.default_rng(0).random(clients) * 100
+    count = math.ceil(clients / 10)
+    expected = sum(sorted(values.tolist())[:count]) / count
+    assert matrix.worst_tenth(values) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("means", "expected"),
+    [([10, 50, 88.9, 89.1, 90], 6), ([10, 95, 90], 2), ([90, 90, 90], 0), ([80, 80, 90], 4)],
+)
+def test_a_run_has_converged_when_it_is_within_a_point_of_its_end(means, expected):
+    scores = pd.DataFrame({0: means, 1: means}, index=range(0, 2 * len(means), 2))
+    assert matrix.converged(scores) == expected
+
+
+def test_seconds_are_those_of_everything_that_a_run_rests_on(place):
+    about = (place["runs"], place["groupings"])
+    assert matrix.seconds(PLAIN, "0", *about) == 6
+    assert matrix.seconds(SHOT, "0", *about) == 6 + 3 + 12
+
+
+# ---- The matrix ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(place):
+    missing = row("absent", "missing")
+    runs = place["runs"] | {"missing": {"missing": {}}}
+    rows = [PLAIN, SPLIT, SHOT, missing, row("ifca", "split", ground="nowhere")]
+    about = (place["groupings"], place["encoders"])
+    return matrix.matrix(rows, GROUNDS, runs, *about, "fedavg")
+
+
+def line(table, contender):
+    return table.set_index("contender").loc[contender]
+
+
+def test_what_was_not_computed_has_no_row(table):
+    assert table["contender"].tolist() == ["fedavg", "cfl", "repa", "ifca"]
+    assert table["seeds"].tolist() == [1, 2, 2, 2]
+
+
+def test_measures_are_means_over_seeds(table):
+    ends = [[100 * value for value in CURVES[seed][4]] for seed in (0, 1)]
+    means = [sum(end) / 6 for end in ends]
+    found = line(table, "cfl")
+    assert found["accuracy"] == pytest.approx(sum(means) / 2)
+    assert found["worst"] == pytest.approx((min(ends[0]) + min(ends[1])) / 2)
+    spread = [
+        sum((value - mean) ** 2 for value in end) / 6 for end, mean in zip(ends, means, strict=True)
+    ]
+    assert found["variance"] == pytest.approx(sum(spread) / 2)
+    assert found["converged"] == (2 + 4) / 2
+    assert found["gain"] == pytest.approx(sum(means) / 2 - means[0])
+    assert found["seconds"] == pytest.approx(6 / 6)
+    assert found["megabytes"] == pytest.approx(4 * 6 * 4 * 11 * 4 / 6 / 1e6)
+    assert line(table, "fedavg")["gain"] == 0
+
+
+def test_agreement_is_that_of_the_groups_at_the_end(table):
+    # [0 0 1 2 2 2] against [0 0 0 1 1 1]: 4 pairs together in both, 4 and 6 in either, 15 in all.
+    by_hand = (4 - 4 * 6 / 15) / ((4 + 6) / 2 - 4 * 6 / 15)
+    assert line(table, "cfl")["agreement"] == pytest.approx((by_hand + 1) / 2)
+    assert line(table, "cfl")["groups"] == (3 + 2) / 2
+    assert line(table, "fedavg")[["agreement", "groups", "trials"]].tolist() == [0, 1, 1]
+
+
+def test_agreement_of_a_one_shot_method_is_that_of_all_its_groupings(table):
+    found = line(table, "repa")
+    assert found["agreement"] == pytest.approx((1 + 0 + 1) / 3)
+    assert (found["groups"], found["trials"]) == (pytest.approx((2 + 6 + 2) / 3), 3)
+
+
+def test_without_true_groups_there_is_no_agreement(table):
+    assert math.isnan(line(table, "ifca")["agreement"])
+    assert line(table, "ifca")["groups"] == 2.5
+
+
+def test_without_a_baseline_there_is_no_gain(table):
+    assert math.isnan(line(table, "ifca")["gain"])
+
+
+def test_a_grid_keeps_both_orders(table):
+    found = matrix.grid(table, "groups", ["nowhere", "here"])
+    assert found.index.tolist() == ["fedavg", "cfl", "repa", "ifca"]
+    assert found.columns.tolist() == ["nowhere", "here"]
+    assert found.loc["cfl", "here"] == 2.5
+    assert math.isnan(found.loc["cfl", "nowhere"])
+
+
+def test_history_tells_what_groups_there_were_in_every_round(place):
+    found = matrix.over_rounds(row("cfl", "split"), place["runs"]).set_index("round")
+    assert found.index.tolist() == [0, 1, 2, 3, 4]
+    assert found["groups"].tolist() == [1, 1, 2.5, 2.5, 2.5]
+    assert found["agreement"].tolist()[:2] == [0, 0]
+    by_hand = (4 - 4 * 6 / 15) / ((4 + 6) / 2 - 4 * 6 / 15)
+    assert found["agreement"][4] == pytest.approx((by_hand + 1) / 2)
+    tested = found["accuracy"].dropna()
+    assert tested.index.tolist() == [0, 2, 4]
+    assert tested[2] == pytest.approx(100 * (sum(CURVES[0][2]) / 6 + 0.3) / 2)
+
+
+def test_the_record_of_a_run_is_not_touched(place):
+    folder = Path(place["runs"]["plain"]["plain"]["0"])
+    before = read_json(folder / records.RECORD)
+    traffic.sent(PLAIN, "0", **place)
+    assert read_json(folder / records.RECORD) == before
