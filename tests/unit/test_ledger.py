@@ -364,7 +364,7 @@ def test_every_grouping_takes_its_settings_and_finds_the_models_that_it_asks_for
             options = dict(found["config"]["method"])
             method = import_module(grouping_module(options.pop("name")))
             settings = call(method.Settings, name, options)
-            for round_ in settings.measure.rounds if hasattr(settings, "measure") else ():
+            for round_ in getattr(getattr(settings, "measure", None), "rounds", ()):
                 run = runs[found["config"]["profiler"]]["config"]
                 assert round_ <= run["rounds"], name
                 assert round_ % run["keep_every"] == 0, name
