@@ -9,17 +9,17 @@ from clustered_fl.claims.consistency import check_results
 from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 
-CLAIMS = ["A", "B", "C", "D", "E"]
+CLAIMS = list("ABCDEF")
 
 
 @pytest.fixture
 def table():
     """One claim for every verdict, all as they should be."""
-    rows = pd.DataFrame(index=range(5), columns=list(COLUMNS))
+    rows = pd.DataFrame(index=range(len(VERDICTS)), columns=list(COLUMNS))
     rows["claim"], rows["verdict"] = CLAIMS, VERDICTS
-    rows["measured"] = ["x 1", "x 2", "x nan", "", "x 3"]
-    rows["seeds"] = [1, 3, 1, 0, 1]
-    rows["source"] = ["none", "mirror", "download", "mirror", "builtin"]
+    rows["measured"] = ["x 1", "x 2", "x nan", "", "x 3", "x 4"]
+    rows["seeds"] = [1, 3, 1, 0, 1, 1]
+    rows["source"] = ["none", "mirror", "download", "mirror", "mirror", "builtin"]
     return rows.fillna("text")
 
 

@@ -119,7 +119,12 @@ class Project:
         """Replace runs, artefacts and claims by small ones."""
         self.write_ledger(LEDGER)
         papers = self.package / "claims" / "papers.py"
-        text, count = re.subn(r"MODULES = .*", 'MODULES = {"cfl": ("small",)}', papers.read_text())
+        text, count = re.subn(
+            r"^MODULES: (.*) = \{.*?^\}",
+            r'MODULES: \1 = {"cfl": ("small",)}',
+            papers.read_text(),
+            flags=re.DOTALL | re.MULTILINE,
+        )
         assert count == 1
         papers.write_text(text)
         (self.package / "claims" / "cfl" / "small.py").write_text(PREDICATES)
