@@ -1,23 +1,19 @@
 """FLT's notebooks on records that nobody computed: all play, and leave what the ledger promises."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
-import pandas as pd
 import pytest
 import tiny_groupings
 import tiny_records as tiny
 import torch
+from playing import Played
 from tiny_groupings import trial
 
 from clustered_fl import records
 from clustered_fl.encoders.storage import PICTURES, save_tensors
 from clustered_fl.files import read_json, write_json
 from clustered_fl.ledger import load_ledger
-from clustered_fl.plan import FORMATS
 
 ROOT = Path(__file__).parents[2]
 LEDGER = load_ledger(ROOT / "config" / "papers" / "flt.yaml")
@@ -86,39 +82,13 @@ def made(tmp_path_factory) -> dict[str, dict]:
 
 
 @pytest.fixture(scope="module")
-def played(made, tmp_path_factory) -> dict[str, tuple[Path, dict]]:
-    """Artefact -> folder with its files and the notebook's variables."""
-    found = {}
-    for name in FROM_RECORDS:
-        out = tmp_path_factory.mktemp(name)
-        found[name] = out, play(name, made, out)
-    return found
-
-
-def play(name: str, made: dict[str, dict], out: Path) -> dict:
-    """Run an artefact's notebook in this process and return its variables."""
-    entry = LEDGER.artefacts[name]
-    given = {"artefact": name, "studies": {}, "scale": "demo", "source": "builtin", "out": str(out)}
-    given |= {kind: {n: made[kind][n] for n in getattr(entry, kind)} for kind in made}
-    variables = {"__name__": "__main__"}
-    for cell in nbformat.read(ROOT / "notebooks" / entry.notebook, as_version=4).cells:
-        if cell.cell_type == "code":
-            exec(compile(cell["source"], f"{name} {cell['id']}", "exec"), variables)
-            if "parameters" in cell["metadata"].get("tags", []):
-                variables |= given | entry.parameters
-    plt.close("all")
-    return variables
+def played(made, tmp_path_factory) -> Played:
+    return Played(LEDGER, FROM_RECORDS, made, tmp_path_factory.mktemp("artefacts"))
 
 
 @pytest.mark.parametrize("name", FROM_RECORDS)
 def test_promised_files_are_there_and_say_that_data_are_stand_ins(name, played):
-    out, variables = played[name]
-    promised = {f"{name}.{suffix}" for suffix in FORMATS[LEDGER.artefacts[name].kind]}
-    assert {path.name for path in out.iterdir()} == promised
-    assert variables["note"].startswith("scale demo · built-in demo data")
-    table = pd.read_csv(out / f"{name}.csv", keep_default_na=False)
-    assert len(table)
-    assert [column for column in table if (table[column].astype(str) == "").all()] == []
+    played.check_files(name, "scale demo · built-in demo data")
 
 
 # One artefact per notebook, as the others differ by a parameter only.
@@ -126,22 +96,14 @@ ONE_EACH = {LEDGER.artefacts[name].notebook: name for name in FROM_RECORDS}.valu
 
 
 @pytest.mark.parametrize("name", ONE_EACH)
-def test_files_are_the_same_every_time(name, played, made, tmp_path):
-    first, _ = played[name]
-    play(name, made, tmp_path)
-    differ = [p.name for p in first.iterdir() if p.read_bytes() != (tmp_path / p.name).read_bytes()]
-    assert differ == []
-
-
-@pytest.fixture
-def table(played) -> Callable[[str], pd.DataFrame]:
-    return lambda name: pd.read_csv(played[name][0] / f"{name}.csv", dtype=str)
+def test_files_are_the_same_every_time(name, played, tmp_path):
+    played.check_again(name, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["flt_table1", "flt_table2", "flt_table3", "flt_table4"])
-def test_rows_of_the_paper_stand_beside_ours(name, table):
+def test_rows_of_the_paper_stand_beside_ours(name, played):
     rows = LEDGER.artefacts[name].parameters["rows"]
-    shown = table(name)
+    shown = played.table(name, dtype=str)
     assert shown["method"].tolist() == [row[1] for row in rows]
     for (_, _, published, printed, coded), line in zip(rows, shown.to_dict("records"), strict=True):
         assert line["published acc."] == (f"{published[0]:.2f}" if published else "–")
@@ -151,8 +113,8 @@ def test_rows_of_the_paper_stand_beside_ours(name, table):
         assert (line["± 95 %"] != "–") == (line["seeds"] == "2" and bool(printed))
 
 
-def test_table_5_has_two_lines_per_row_and_reads_half_of_the_rounds(table):
-    shown = table("flt_table5")
+def test_table_5_has_two_lines_per_row_and_reads_half_of_the_rounds(played):
+    shown = played.table("flt_table5", dtype=str)
     assert len(shown) == 2 * len(LEDGER.artefacts["flt_table5"].parameters["rows"])
     rounds = shown[shown["rounds"] != "–"].groupby("T")["rounds"].agg(set)
     assert rounds.to_dict() == {"100": {"10"}, "50": {"5"}}
@@ -160,8 +122,8 @@ def test_table_5_has_two_lines_per_row_and_reads_half_of_the_rounds(table):
     assert lines["FLT (Enc1), published"].tolist() == ["79.95", "79.72"]
 
 
-def test_newcomers_are_counted_by_kind(table):
-    shown = table("flt_newcomers")
+def test_newcomers_are_counted_by_kind(played):
+    shown = played.table("flt_newcomers", dtype=str)
     assert shown["client"].tolist() == ["new", "changed"] * 2
     right = shown["placed right"].astype(int) == shown["newcomers"].astype(int)
     assert right.tolist() == [True, False] * 2

@@ -2,18 +2,15 @@
 
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
-import pandas as pd
 import pytest
 import tiny_groupings
 import tiny_records as tiny
+from playing import Played
 
 from clustered_fl import records
 from clustered_fl.files import read_json, write_json
 from clustered_fl.ledger import load_ledger
-from clustered_fl.plan import FORMATS
 
 ROOT = Path(__file__).parents[2]
 LEDGER = load_ledger(ROOT / "config" / "papers" / "ground.yaml")
@@ -75,34 +72,14 @@ def made(tmp_path_factory) -> dict[str, dict]:
     return {"runs": runs, "groupings": groupings, "encoders": encoders}
 
 
-def play(name: str, made: dict[str, dict], out: Path) -> dict:
-    """Run an artefact's notebook in this process and return its variables."""
-    entry = LEDGER.artefacts[name]
-    given = {"artefact": name, "studies": {}, "scale": "demo", "source": "builtin", "out": str(out)}
-    given |= {kind: {n: made[kind][n] for n in getattr(entry, kind)} for kind in made}
-    variables = {"__name__": "__main__"}
-    for cell in nbformat.read(ROOT / "notebooks" / entry.notebook, as_version=4).cells:
-        if cell.cell_type == "code":
-            exec(compile(cell["source"], f"{name} {cell['id']}", "exec"), variables)
-            if "parameters" in cell["metadata"].get("tags", []):
-                variables |= given | entry.parameters
-    plt.close("all")
-    return variables
-
-
 # One artefact per notebook and one of a ground without true groups; others differ by the ground.
 SHOWN = ["ground_matrix", "ground_table", "ground_needs", "ground_costs", "ground_swap"]
 SHOWN.append("ground_writers")
 
 
 @pytest.fixture(scope="module")
-def played(made, tmp_path_factory) -> dict[str, tuple[Path, dict]]:
-    """Artefact -> folder with its files and the notebook's variables."""
-    found = {}
-    for name in SHOWN:
-        out = tmp_path_factory.mktemp(name)
-        found[name] = out, play(name, made, out)
-    return found
+def played(made, tmp_path_factory) -> Played:
+    return Played(LEDGER, SHOWN, made, tmp_path_factory.mktemp("artefacts"))
 
 
 def test_every_notebook_is_played():
@@ -112,31 +89,17 @@ def test_every_notebook_is_played():
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_promised_files_are_there_with_numbers_and_a_note(name, played):
-    out, variables = played[name]
-    promised = {f"{name}.{suffix}" for suffix in FORMATS[LEDGER.artefacts[name].kind]}
-    assert {path.name for path in out.iterdir()} == promised
     needs_data = name != "ground_needs"
-    start = "scale demo · built-in demo data" if needs_data else "scale demo"
-    assert variables["note"].startswith(start)
-    table = pd.read_csv(out / f"{name}.csv", keep_default_na=False)
-    assert len(table)
-    assert [column for column in table if (table[column].astype(str) == "").all()] == []
+    played.check_files(name, "scale demo · built-in demo data" if needs_data else "scale demo")
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_files_are_the_same_every_time(name, played, made, tmp_path):
-    first, _ = played[name]
-    play(name, made, tmp_path)
-    differ = [p.name for p in first.iterdir() if p.read_bytes() != (tmp_path / p.name).read_bytes()]
-    assert differ == []
-
-
-def read(played, name: str) -> pd.DataFrame:
-    return pd.read_csv(played[name][0] / f"{name}.csv")
+def test_files_are_the_same_every_time(name, played, tmp_path):
+    played.check_again(name, tmp_path)
 
 
 def test_the_matrix_has_every_pair_that_was_run(played):
-    table = read(played, "ground_matrix")
+    table = played.table("ground_matrix")
     expected = {
         (ground, contender)
         for ground, about in LEDGER.grounds.items()
@@ -151,7 +114,7 @@ def test_the_matrix_has_every_pair_that_was_run(played):
 
 
 def test_the_table_says_with_a_dash_what_there_is_not(played):
-    table = pd.read_csv(played["ground_table"][0] / "ground_table.csv", dtype=str)
+    table = played.table("ground_table", dtype=str)
     writers = table[table["ground"] == "real writers"]
     assert set(writers["agreement"]) == {"–"}
     assert "true groups" not in set(writers["contender"])
@@ -160,7 +123,7 @@ def test_the_table_says_with_a_dash_what_there_is_not(played):
 
 
 def test_needs_are_those_of_the_ledger(played):
-    table = read(played, "ground_needs").set_index("contender")
+    table = played.table("ground_needs").set_index("contender")
     assert list(table.index) == [who.title for who in LEDGER.contenders.values()]
     for who in LEDGER.contenders.values():
         line = table.loc[who.title]
@@ -169,7 +132,7 @@ def test_needs_are_those_of_the_ledger(played):
 
 
 def test_curves_are_those_of_one_ground(played):
-    table = read(played, "ground_swap")
+    table = played.table("ground_swap")
     assert set(table["ground"]) == {"swap"}
     assert set(table["contender"]) == set(LEDGER.contenders)
-    assert "agreement" not in read(played, "ground_writers")
+    assert "agreement" not in played.table("ground_writers")

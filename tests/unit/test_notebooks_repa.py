@@ -1,18 +1,14 @@
 """REPA's notebooks on records that nobody computed: all play and leave what the ledger promises."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
-import pandas as pd
 import pytest
 import tiny_profiles as tiny
+from playing import Played
 
 from clustered_fl.ledger import load_ledger
 from clustered_fl.metrics import correlation, profiles, robustness
-from clustered_fl.plan import FORMATS
 
 ROOT = Path(__file__).parents[2]
 LEDGER = load_ledger(ROOT / "config" / "papers" / "repa.yaml")
@@ -51,60 +47,23 @@ def made(tmp_path_factory) -> dict[str, dict]:
 
 
 @pytest.fixture(scope="module")
-def played(made, tmp_path_factory) -> dict[str, tuple[Path, dict]]:
-    """Artefact -> folder with its files and the notebook's variables."""
-    found = {}
-    for name in ARTEFACTS:
-        out = tmp_path_factory.mktemp(name)
-        found[name] = out, play(name, made, out)
-    return found
-
-
-def play(name: str, made: dict[str, dict], out: Path) -> dict:
-    """Run an artefact's notebook in this process and return its variables."""
-    entry = LEDGER.artefacts[name]
-    given = {"artefact": name, "studies": {}, "scale": "demo", "source": "builtin", "out": str(out)}
-    given |= {kind: {n: made[kind][n] for n in getattr(entry, kind)} for kind in made}
-    variables = {"__name__": "__main__"}
-    for cell in nbformat.read(ROOT / "notebooks" / entry.notebook, as_version=4).cells:
-        if cell.cell_type == "code":
-            exec(compile(cell["source"], f"{name} {cell['id']}", "exec"), variables)
-            if "parameters" in cell["metadata"].get("tags", []):
-                given |= entry.parameters
-                unknown = given.keys() - variables.keys()
-                assert unknown == set(), f"{entry.notebook} has no such parameter"
-                variables |= given
-    plt.close("all")
-    return variables
+def played(made, tmp_path_factory) -> Played:
+    return Played(LEDGER, ARTEFACTS, made, tmp_path_factory.mktemp("artefacts"))
 
 
 @pytest.mark.parametrize("name", ARTEFACTS)
 def test_promised_files_are_there_and_say_that_data_are_stand_ins(name, played):
-    out, variables = played[name]
-    promised = {f"{name}.{suffix}" for suffix in FORMATS[LEDGER.artefacts[name].kind]}
-    assert {path.name for path in out.iterdir()} == promised
-    assert variables["note"].startswith("scale demo · built-in demo data")
-    table = pd.read_csv(out / f"{name}.csv", keep_default_na=False)
-    assert len(table)
-    assert [column for column in table if (table[column].astype(str) == "").all()] == []
+    played.check_files(name, "scale demo · built-in demo data")
 
 
 @pytest.mark.parametrize("name", ARTEFACTS)
-def test_files_are_the_same_every_time(name, played, made, tmp_path):
-    first, _ = played[name]
-    play(name, made, tmp_path)
-    differ = [p.name for p in first.iterdir() if p.read_bytes() != (tmp_path / p.name).read_bytes()]
-    assert differ == []
+def test_files_are_the_same_every_time(name, played, tmp_path):
+    played.check_again(name, tmp_path)
 
 
-@pytest.fixture
-def table(played) -> Callable[[str], pd.DataFrame]:
-    return lambda name: pd.read_csv(played[name][0] / f"{name}.csv")
-
-
-def test_every_curve_of_a_panel_is_held_against_one_similarity(table, made):
+def test_every_curve_of_a_panel_is_held_against_one_similarity(played, made):
     given = LEDGER.artefacts["repa_fig1"].parameters
-    shown = table("repa_fig1").set_index(["panel", "curve", "seed", "round"])["correlation"]
+    shown = played.table("repa_fig1").set_index(["panel", "curve", "seed", "round"])["correlation"]
     for place, (title, kind, judge) in enumerate(given["panels"]):
         judge = Path(made["groupings"][judge]["1"])
         if kind == "labels":
@@ -119,23 +78,23 @@ def test_every_curve_of_a_panel_is_held_against_one_similarity(table, made):
                 assert shown[title, curve, 1, now] == pytest.approx(expected, abs=1e-5)
 
 
-def test_no_more_clusters_are_asked_for_than_there_are_clients(table):
-    shown = table("repa_fig2")
+def test_no_more_clusters_are_asked_for_than_there_are_clients(played):
+    shown = played.table("repa_fig2")
     asked = LEDGER.artefacts["repa_fig2"].parameters["clusters"]
     assert sorted(set(shown["clusters"])) == [k for k in asked if k <= tiny.CLIENTS]
     assert set(shown["curve"]) == {"REPA", "WD", "Distribution given", "Random"}
 
 
-def test_accuracy_has_both_sets_and_both_ways_of_counting(table):
+def test_accuracy_has_both_sets_and_both_ways_of_counting(played):
     for name in ("repa_fig3", "repa_fig4", "repa_fig5"):
-        shown = table(name)
+        shown = played.table(name)
         sets = {"VAL"} if name == "repa_fig5" else {"VAL", "HO"}
         assert set(shown["set"].dropna()) == sets
         assert shown[["weighted", "unweighted"]].notna().any().all()
 
 
 def test_the_figure_of_the_number_of_clusters_has_fedavg_as_one(played):
-    _, variables = played["repa_fig4"]
+    variables = played.variables["repa_fig4"]
     ends, means = variables["ends"], variables["means"]
     assert set(ends.loc[ends["method"] == "FedAvg", "clusters"]) == {1}
     one = means.loc[("FedAvg", 1)]
@@ -143,15 +102,15 @@ def test_the_figure_of_the_number_of_clusters_has_fedavg_as_one(played):
 
 
 def test_the_mechanism_is_of_the_last_tests_of_each_run(played):
-    _, variables = played["repa_fig5"]
+    variables = played.variables["repa_fig5"]
     lost = variables["lost"]
     assert len(lost) == 2 * len(LEDGER.artefacts["repa_fig5"].parameters["rows"])
     assert (lost.loc[lost["curve"] == "FedAvg", "clients"] <= tiny.CLIENTS).all()
     assert lost["clients"].max() > 0
 
 
-def test_published_robustness_stands_beside_ours(table, made):
-    given, shown = LEDGER.artefacts["repa_table1"].parameters, table("repa_table1")
+def test_published_robustness_stands_beside_ours(played, made):
+    given, shown = LEDGER.artefacts["repa_table1"].parameters, played.table("repa_table1")
     assert len(shown) == len(given["rows"]) * len(given["columns"])
     found = shown.set_index(["clients", "vectors"])
     for name, groupings, published in given["rows"]:
@@ -167,15 +126,15 @@ def test_published_robustness_stands_beside_ours(table, made):
             assert (row["pipelines"] == "–") == (kind == "Label skew")
 
 
-def test_a_single_cluster_is_among_those_that_robustness_is_asked_of(table):
-    shown = table("repa_algorithm1")
+def test_a_single_cluster_is_among_those_that_robustness_is_asked_of(played):
+    shown = played.table("repa_algorithm1")
     whole = shown[shown["shown"] == "clustering"]
     assert whole["clusters"].min() == 1
     assert set(shown["shown"]) == {"clustering", "cluster", "pass"}
 
 
 def test_each_choice_is_drawn_once_and_the_usual_one_first(played):
-    _, variables = played["repa_sensitivity"]
+    variables = played.variables["repa_sensitivity"]
     rows = list(variables["rows"])
     assert len(rows) == len(set(rows))
     asked = {f"{what}: {where}" for what, where, *_ in variables["robustness"]}
@@ -186,8 +145,8 @@ def test_each_choice_is_drawn_once_and_the_usual_one_first(played):
     assert len(variables["named"]) == len(variables["accuracy"]) - 1 + len(swept)
 
 
-def test_agreement_with_groups_that_differ_in_names_is_that_of_the_records(table, made):
-    shown = table("repa_concept_shift").set_index(["name", "seed"])
+def test_agreement_with_groups_that_differ_in_names_is_that_of_the_records(played, made):
+    shown = played.table("repa_concept_shift").set_index(["name", "seed"])
     for name, grouping in LEDGER.artefacts["repa_concept_shift"].parameters["vectors"].items():
         folder = Path(made["groupings"][grouping]["0"])
         expected = robustness.load_record(folder)["agreement"]["ari"]
