@@ -11,40 +11,49 @@ import nbformat
 import pandas as pd
 
 from clustered_fl.plan import FORMATS
-from clustered_fl.schema import Ledger
+from clustered_fl.schema import Artefact
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 Made = dict[str, dict]
-"""What the workflow passes: "runs", "groupings", "encoders", each name -> what it would get."""
+"""What the workflow passes: "runs", "groupings", "encoders", "studies", each name -> content."""
+Artefacts = dict[str, Artefact]
+"""Of one ledger or of several, by name."""
 
 
-def play(ledger: Ledger, name: str, made: Made, out: Path) -> dict:
-    """Run the notebook of artefact `name`, which writes to `out`, and return its variables."""
-    entry, variables = ledger.artefacts[name], {"__name__": "__main__"}
-    given = {"artefact": name, "studies": {}, "scale": "demo", "source": "builtin", "out": str(out)}
-    given |= {kind: {n: made[kind][n] for n in getattr(entry, kind)} for kind in made}
-    given |= entry.parameters
+def parameters(name: str, entry: Artefact, made: Made, out: Path) -> dict:
+    """What the workflow gives to the notebook of artefact `name`, which writes to `out`."""
+    given = {"artefact": name, "scale": "demo", "source": "builtin", "out": str(out)}
+    given |= {"runs": {}, "studies": {}}
+    asked = [kind for kind in made if getattr(entry, kind)]
+    given |= {kind: {n: made[kind][n] for n in getattr(entry, kind)} for kind in asked}
+    return given | entry.parameters
+
+
+def play(name: str, entry: Artefact, made: Made, out: Path) -> dict:
+    """Run the notebook of artefact `name` in this process and return its variables."""
+    given = parameters(name, entry, made, out)
+    variables = {"__name__": "__main__", "display": lambda shown: shown}
     for cell in nbformat.read(NOTEBOOKS / entry.notebook, as_version=4).cells:
         if cell.cell_type == "code":
             exec(compile(cell["source"], f"{name} {cell['id']}", "exec"), variables)
             if "parameters" in cell["metadata"].get("tags", []):
-                unknown = [key for key in given if given[key] and key not in variables]
-                assert unknown == [], f"{entry.notebook} has no such parameter"
+                unknown = given.keys() - variables.keys()
+                assert unknown == set(), f"{entry.notebook} has no such parameter"
                 variables |= given
     plt.close("all")
     return variables
 
 
 class Played:
-    """The artefacts `names` of a ledger, each played once.
+    """The artefacts `names`, each played once.
 
     Args:
         place: a new folder per artefact is made below it.
     """
 
-    def __init__(self, ledger: Ledger, names: Iterable[str], made: Made, place: Path) -> None:
-        self.ledger, self.made, self._place = ledger, made, place
-        self.variables = {name: play(ledger, name, made, self.folder(name)) for name in names}
+    def __init__(self, entries: Artefacts, names: Iterable[str], made: Made, place: Path) -> None:
+        self.entries, self.made, self._place = entries, made, place
+        self.variables = {n: play(n, entries[n], made, self.folder(n)) for n in names}
 
     def folder(self, name: str) -> Path:
         """What the artefact has left."""
@@ -58,7 +67,7 @@ class Played:
 
     def check_files(self, name: str, note: str) -> None:
         """All promised files are there, no column is empty, and the note begins as it should."""
-        promised = {f"{name}.{suffix}" for suffix in FORMATS[self.ledger.artefacts[name].kind]}
+        promised = {f"{name}.{suffix}" for suffix in FORMATS[self.entries[name].kind]}
         assert {path.name for path in self.folder(name).iterdir()} == promised
         assert self.variables[name]["note"].startswith(note)
         table = self.table(name, keep_default_na=False)
@@ -67,7 +76,7 @@ class Played:
 
     def check_again(self, name: str, out: Path) -> None:
         """Played again, the files are the same byte for byte."""
-        play(self.ledger, name, self.made, out)
+        play(name, self.entries[name], self.made, out)
         first = self.folder(name).iterdir()
         differ = [p.name for p in first if p.read_bytes() != (out / p.name).read_bytes()]
         assert differ == []

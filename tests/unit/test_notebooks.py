@@ -1,24 +1,21 @@
 """Every notebook: readable, leaves what the ledger promises, and a trace when it fails.
 
-Notebooks that read studies run here on tiny ones, cell by cell in this process: starting a kernel
-for each would take longer than everything that they compute. One goes through a kernel to its page.
+Notebooks that read studies run here on tiny ones, one of them through a kernel to its page.
 """
 
 import ast
 import json
-from collections.abc import Callable
-from functools import cache
+from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import nbformat
 import pytest
+from playing import Made, Played, parameters
 
 from clustered_fl import notebook, studies
 from clustered_fl.errors import InputError
 from clustered_fl.ledger import load_ledger
-from clustered_fl.plan import FORMATS
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "notebooks"
@@ -49,14 +46,6 @@ def path_name(path: Path) -> str:
 every_notebook = pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=path_name)
 
 
-def parameters_of(name: str, study_folders: dict[str, Path], out: Path) -> dict:
-    entry = ARTEFACTS[name]
-    shared = {"artefact": name, "runs": {}, "scale": "demo", "source": "builtin", "out": str(out)}
-    folders = {study: str(study_folders[study]) for study in entry.studies}
-    found = {kind: {} for kind in ("groupings", "encoders") if getattr(entry, kind)}
-    return shared | {"studies": folders} | found | entry.parameters
-
-
 def code_cells(path: Path) -> list[dict]:
     return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
@@ -65,38 +54,20 @@ def is_parameters(cell: dict) -> bool:
     return "parameters" in cell["metadata"].get("tags", [])
 
 
-def play(name: str, study_folders: dict[str, Path], out: Path) -> dict:
-    """Run an artefact's notebook in this process and return its variables."""
-    variables = {"__name__": "__main__", "display": lambda shown: shown}
-    for cell in code_cells(NOTEBOOKS / ARTEFACTS[name].notebook):
-        exec(compile(cell["source"], cell["id"], "exec"), variables)
-        if is_parameters(cell):
-            variables |= parameters_of(name, study_folders, out)
-    plt.close("all")
-    return variables
-
-
 @pytest.fixture(scope="module")
-def study_folders(tmp_path_factory) -> dict[str, Path]:
+def made(tmp_path_factory) -> Made:
     folders = {}
     for study in sorted({study for name in FROM_STUDIES for study in ARTEFACTS[name].studies}):
         folders[study] = tmp_path_factory.mktemp(study)
         function = STUDIES[study].function
         settings = STUDIES[study].settings | TINY[function]
         studies.execute(function, settings, 0, "test", folders[study])
-    return folders
+    return {"studies": {study: str(folder) for study, folder in folders.items()}}
 
 
 @pytest.fixture(scope="module")
-def played(study_folders, tmp_path_factory) -> Callable[[str], tuple[Path, dict]]:
-    """Artefact -> folder with its files and the notebook's variables; each is run once."""
-
-    @cache
-    def first_run(name: str) -> tuple[Path, dict]:
-        out = tmp_path_factory.mktemp(name)
-        return out, play(name, study_folders, out)
-
-    return first_run
+def played(made, tmp_path_factory) -> Played:
+    return Played(ARTEFACTS, FROM_STUDIES, made, tmp_path_factory.mktemp("artefacts"))
 
 
 @every_notebook
@@ -109,7 +80,8 @@ def test_parameters_cell_knows_what_the_workflow_passes(name):
     cells = code_cells(NOTEBOOKS / ARTEFACTS[name].notebook)
     (source,) = (cell["source"] for cell in cells if is_parameters(cell))
     known = {target.id for line in ast.parse(source).body for target in line.targets}
-    assert known >= parameters_of(name, dict.fromkeys(STUDIES, Path()), Path()).keys()
+    anything = {kind: defaultdict(str) for kind in ("runs", "groupings", "encoders", "studies")}
+    assert known >= parameters(name, ARTEFACTS[name], anything, Path()).keys()
 
 
 @every_notebook
@@ -130,29 +102,19 @@ def test_cells_have_ids_that_stay(path):
 
 @pytest.mark.parametrize("name", FROM_STUDIES)
 def test_promised_files_are_there(name, played):
-    out, variables = played(name)
-    promised = {f"{name}.{suffix}" for suffix in FORMATS[ARTEFACTS[name].kind]}
-    assert {path.name for path in out.iterdir()} == promised
     # No dataset is involved, so the warning of stand-ins would mislead.
-    assert variables["note"].startswith("scale demo · 1 seed")
+    played.check_files(name, "scale demo · 1 seed")
 
 
 # One artefact per notebook, as the others differ by a parameter only.
 @pytest.mark.parametrize("name", {ARTEFACTS[name].notebook: name for name in FROM_STUDIES}.values())
-def test_files_are_the_same_every_time(name, played, study_folders, tmp_path):
-    first, _ = played(name)
-    play(name, study_folders, tmp_path)
-    differ = [
-        each.name
-        for each in first.iterdir()
-        if each.read_bytes() != (tmp_path / each.name).read_bytes()
-    ]
-    assert differ == []
+def test_files_are_the_same_every_time(name, played, tmp_path):
+    played.check_again(name, tmp_path)
 
 
-def test_every_check_of_the_theory_is_a_row(played, study_folders):
-    table = played("cfl_theorems")[1]["table"]
-    checks = studies.load_tables(study_folders["cfl_theorems"])["checks"]
+def test_every_check_of_the_theory_is_a_row(played, made):
+    table = played.variables["cfl_theorems"]["table"]
+    checks = studies.load_tables(Path(made["studies"]["cfl_theorems"]))["checks"]
     # The last two rows are about the recursion of the public demonstration.
     found = table.iloc[:-2]
     assert sorted(found["trials"]) == sorted(checks["trials"])
@@ -161,11 +123,11 @@ def test_every_check_of_the_theory_is_a_row(played, study_folders):
     assert not table["statement"].str.contains("_").any()
 
 
-def test_page_reads_offline_and_holds_the_figure(study_folders, tmp_path, monkeypatch):
+def test_page_reads_offline_and_holds_the_figure(made, tmp_path, monkeypatch):
     # Set, it would keep figures off the page.
     monkeypatch.delenv("MPLBACKEND")
     name, page = "cfl_arxiv_fig12", tmp_path / "out" / "page.html"
-    given = parameters_of(name, study_folders, page.parent)
+    given = parameters(name, ARTEFACTS[name], made, page.parent)
     page.parent.mkdir()
     notebook.execute(NOTEBOOKS / ARTEFACTS[name].notebook, given, tmp_path / "log.ipynb", page)
     text = page.read_text()

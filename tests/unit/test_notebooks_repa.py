@@ -48,7 +48,7 @@ def made(tmp_path_factory) -> dict[str, dict]:
 
 @pytest.fixture(scope="module")
 def played(made, tmp_path_factory) -> Played:
-    return Played(LEDGER, ARTEFACTS, made, tmp_path_factory.mktemp("artefacts"))
+    return Played(LEDGER.artefacts, ARTEFACTS, made, tmp_path_factory.mktemp("artefacts"))
 
 
 @pytest.mark.parametrize("name", ARTEFACTS)
