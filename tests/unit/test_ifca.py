@@ -273,6 +273,19 @@ def test_only_the_last_layer_is_trained(settings):
     torch.testing.assert_close(updates, expected, atol=2e-6, rtol=1e-4)
 
 
+def test_clusters_share_all_but_the_last_layer_once_fedavg_is_over():
+    engine, frozen = image_engine(LocalSettings(epochs=1, batch_size=4, lr=0.1)), 6 * 5 + 5
+    settings = ifca.Settings(clusters=2, pretrain=2, random_rounds=1, clustered_layers="last")
+    state, models = ifca.init(engine, settings), []
+    for number in range(4):
+        state, _ = ifca.round_(state, engine, settings, number)
+        models.append(state.models.clone())
+    assert (models[0][:, :frozen] != models[1][:, :frozen]).any(1).all()  # FedAvg trains all
+    for later in models[2:]:
+        assert (later[:, :frozen] == models[1][:, :frozen]).all()
+        assert (later[:, frozen:] != models[1][:, frozen:]).any(1).all()
+
+
 def test_one_path_trains_the_last_layer_and_the_others_say_that_they_do_not():
     assert supported(image_engine(LAST["sgd"]).workload) == ["sequential"]
     for path in sorted(PATHS.keys() - {"sequential"}):

@@ -3,8 +3,13 @@
 In each round a participant computes the training loss of all cluster models, trains the best one,
 and the trained models of a cluster are averaged (the official "model averaging" option). FLT starts
 it with rounds of FedAvg and then, as IFCA's own code for FEMNIST, trains random clusters for a few
-rounds, without which all models would stay equal.
+rounds, without which all models would stay equal. That code trains all layers in the rounds of
+FedAvg and the last one only from then on ("weight sharing").
 """
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -35,11 +40,13 @@ class Settings(RoundSettings):
         pretrain: rounds of FedAvg before there are clusters.
         random_rounds: rounds with random clusters after that; without them and without `pretrain`
             the cluster models begin as different random models.
+        clustered_layers: what is trained once there are clusters, "all" layers or the "last".
     """
 
     clusters: int = Field(ge=1)
     pretrain: int = Field(default=0, ge=0)
     random_rounds: int = Field(default=0, ge=0)
+    clustered_layers: Literal["all", "last"] = "all"
 
     def __post_init__(self) -> None:
         if self.pretrain and not self.random_rounds and self.clusters > 1:
@@ -76,13 +83,23 @@ def round_(
     clients = participants(engine, settings.fraction, number)
     if number >= settings.pretrain + settings.random_rounds:
         _choose(state, engine, clients)
-    updates, losses = engine.train(state.models_of(clients), clients, number)
+    shared = settings.clustered_layers == "all" or number < settings.pretrain
+    trains = engine if shared else _of_last_layer(engine)
+    updates, losses = trains.train(state.models_of(clients), clients, number)
     rows = observe(state, updates, losses, clients, engine, settings, number)
     if number < settings.pretrain:
         _together(state, updates, clients, engine, settings)
     else:
         aggregate(state, updates, clients, engine, settings.weighting)
     return state, rows
+
+
+@lru_cache(maxsize=1)
+def _of_last_layer(engine: Engine) -> Engine:
+    """An engine that trains the last layer only, of the same network on the same clients."""
+    settings = replace(engine.settings, layers="last")
+    same = (engine.workload.build, engine.task, engine.federation)
+    return Engine(*same, settings, engine.seed, engine.device)
 
 
 def before_scores(state: State, engine: Engine, settings: Settings, number: int) -> None:
