@@ -336,7 +336,7 @@ def test_t2b_printed_distance_links_the_ring(evidence, data, components, holds):
     assert held == holds
 
 
-# Clusters of Scenario 4 as found: as they are, with one cut in two, and with two of them joined too.
+# Clusters of Scenario 4 as found: right, one of them cut in two, and two of them joined as well.
 TEN = [*range(10), *range(10)]
 FOUND_IN_S4 = {
     "right": (TEN, True, True),
@@ -496,7 +496,7 @@ def test_t3h_compares_after_as_many_rounds(evidence):
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
 def test_t3e_rounds_to_60_percent(evidence, model, fedavg, flt, ahead, holds):
     """FLT-T3-e-mlp, FLT-T3-e-cnn: the fastest of the others counts."""
-    slow = dict.fromkeys(("pca", "fedsem", "cfl"), {0: 5.0, 5: 20.0, 10: 30.0})
+    slow = {name: {0: 5.0, 5: 20.0, 10: 30.0} for name in ("pca", "fedsem", "cfl")}
     runs = {"fedavg": fedavg, "flt": flt} | slow
     made = evidence({f"s3_{model}_{name}": scores for name, scores in runs.items()})
     measured, held = result(f"FLT-T3-e-{model}", made)
