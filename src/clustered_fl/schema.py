@@ -154,7 +154,7 @@ class Claim(Strict):
     full_size: bool = Field(
         default=False,
         description="whether it is about the size of numbers, so that a scale that changes a "
-        "setting of its runs gives no verdict",
+        "setting of what it measures gives no verdict",
     )
     grounds: Grounds = Field(
         default=[], description="grounds all of whose records the predicate measures, or `all`"

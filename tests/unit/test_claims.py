@@ -22,7 +22,7 @@ from clustered_fl.claims.verdicts import (
 )
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
-from clustered_fl.schema import Ledger
+from clustered_fl.schema import Grouping, Ledger
 
 POSITIVE = Predicate("CFL-X", {"x": "> 0"}, lambda evidence: {})
 
@@ -232,6 +232,15 @@ def test_shortened_runs_do_not_settle_the_size_of_a_number(folder_of, scales, fu
     claims.runs["one"] = claims.runs["one"].model_copy(update={"scales": scales})
     found = row(claims, predicates(A=score_of("one")), folders)
     assert (found["verdict"], found["measured"]) == (verdict, "score 0.9")
+
+
+def test_nor_do_groupings_that_a_scale_changes(folder_of):
+    folders = {"one": {"one": {0: folder_of("one", 0, 0.9)}}}
+    claims = ledger(A={"groupings": ["one"], "full_size": True})
+    settings = dict.fromkeys(("dataset", "purpose", "expected"), "x") | {"seeds": {}, "minutes": {}}
+    one = Grouping(federation={}, method={}, scales={"desktop": {"method": {}}}, **settings)
+    claims.groupings["one"] = one
+    assert row(claims, predicates(A=score_of("one")), folders)["verdict"] == "REDUCED"
 
 
 def test_a_claim_of_theory_is_judged_whatever_the_data(tmp_path):

@@ -3,8 +3,8 @@
 CONFIRMED: true of the mean over seeds and of at least 80 % of the seeds. REFUTED: false of both.
 INCONCLUSIVE: anything else, or a number that could not be measured. NOT RUN: a run that the claim
 needs was not computed at this scale. REDUCED: it is about the size of numbers, and this scale
-shortens the runs that it is measured on. DEMO ONLY: measured on stand-in data, which says nothing
-about the paper.
+changes settings of the runs or groupings that it is measured on. DEMO ONLY: measured on stand-in
+data, which decides nothing.
 """
 
 from collections.abc import Mapping
@@ -127,7 +127,9 @@ def _withheld(ledger: Ledger, claim: Claim, scale: str, source: str) -> str:
     """The word that stands for a verdict where these data or this scale allow none, else ""."""
     if wanted(claim) and source == "builtin":
         return "DEMO ONLY"
-    smaller = claim.full_size and any(ledger.runs[run].scales.get(scale) for run in claim.runs)
+    measured = [ledger.runs[name] for name in claim.runs]
+    measured += [ledger.groupings[name] for name in claim.groupings]
+    smaller = claim.full_size and any(entry.scales.get(scale) for entry in measured)
     return "REDUCED" if smaller else ""
 
 
