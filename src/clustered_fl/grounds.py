@@ -28,7 +28,7 @@ class WarmUp(Strict):
 class Ground(Strict):
     """Clients that differ in one way, on whom all contenders train alike."""
 
-    title: str = Field(description="what differs, in two or three words: a row of the matrix")
+    title: str = Field(description="what differs, in two or three words: a column of the matrix")
     differs: str = Field(description="what differs between clients, as a sentence")
     lesson: str = Field(default="", description="what the reader should take away, from results")
     clusters: int = Field(
@@ -117,7 +117,7 @@ class Change(Strict):
 class Contender(Strict):
     """A method that trains on every ground."""
 
-    title: str = Field(description="name of the method: a column of the matrix")
+    title: str = Field(description="name of the method: a row of the matrix")
     citation: str = Field(description="who published it, and where")
     lesson: str = Field(default="", description="what the reader should take away, from results")
     method: dict[str, Any] = Field(description="name and its settings, as of a run")

@@ -11,6 +11,7 @@ from clustered_fl.report import site
 from clustered_fl.report.entries import Scope
 from clustered_fl.report.evidence import VERDICTS
 from clustered_fl.report.folder import replacing_folder
+from clustered_fl.report.verdicts import read_verdicts
 
 SUFFIXES = ("png", "svg", "csv", "md")
 LIMIT_MB = 20
@@ -24,15 +25,30 @@ def publish(scope: Scope, out: Path) -> None:
         out: folder, usually `figures/<scale>`.
     Raises:
         InputError: if there are no verdicts, or the folder would be too large to commit; what was
-            published before then stays.
+            published before then stays. Or if it would remove what is published of another paper.
     """
     if not (scope.results / VERDICTS).exists():
         raise InputError(
             f"{scope.results / VERDICTS} does not exist; evaluate the claims before publishing"
         )
+    _check_papers(scope, out)
     with replacing_folder(out) as beside:
         site.write(scope, beside, SUFFIXES)
         _check_size(beside, out)
+
+
+def _check_papers(scope: Scope, out: Path) -> None:
+    """Nothing that is published of a paper would be lost, for the folder is replaced as a whole."""
+    if not (out / VERDICTS).exists():
+        return
+    there = dict.fromkeys(row.paper for row in read_verdicts(out / VERDICTS, scope.scale))
+    chosen = [ledger.paper for ledger in scope.ledgers]
+    if lost := [paper for paper in there if paper not in chosen]:
+        every = ",".join([*lost, *chosen])
+        raise InputError(
+            f"{out} holds results of {', '.join(lost)} too, which would be removed; publish all of "
+            f"them with --config 'papers=[{every}]', or remove that folder first"
+        )
 
 
 def _check_size(folder: Path, out: Path) -> None:

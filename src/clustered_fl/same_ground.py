@@ -59,7 +59,8 @@ def expanded(ledger: Ledger) -> Ledger:
     """The ledger with what its grounds and contenders stand for written out.
 
     Raises:
-        InputError: if a name is taken, or something names a ground or a network that is not there.
+        InputError: if a name is taken or not allowed, or something names a ground or a network that
+            is not there.
     """
     _check(ledger)
     runs, groupings = dict(ledger.runs), dict(ledger.groupings)
@@ -83,7 +84,10 @@ def _add(entries: dict[str, Any], name: str, entry: Run | Grouping) -> None:
 
 
 def _check(ledger: Ledger) -> None:
-    """Grounds that something names are there."""
+    """Grounds have names that claims can read, and those that something names are there."""
+    for ground in ledger.grounds:
+        if "_" in ground or ground == "groups":
+            raise InputError(f"ground {ground!r}: allowed are names without `_`, but not 'groups'")
     named = [(f"contender {n}", g) for n, each in ledger.contenders.items() for g in each.changes]
     for users in (ledger.artefacts, ledger.claims):
         named += [
@@ -182,11 +186,11 @@ def _artefact(artefact: Artefact, ledger: Ledger) -> Artefact:
     chosen = _of_grounds(ledger, artefact.grounds)
     if not chosen:
         return artefact
-    changed = {
-        "encoders": _unique(artefact.encoders, (pair.encoder for pair in chosen)),
-        "parameters": _told(ledger, chosen) | artefact.parameters,
-    }
-    return artefact.model_copy(update=_records(artefact, chosen) | changed)
+    changed: dict[str, Any] = {"parameters": _told(ledger, chosen) | artefact.parameters}
+    if artefact.measured:
+        changed["encoders"] = _unique(artefact.encoders, (pair.encoder for pair in chosen))
+        changed |= _records(artefact, chosen)
+    return artefact.model_copy(update=changed)
 
 
 def shown(ledger: Ledger, scale: Scale) -> dict[str, Artefact]:

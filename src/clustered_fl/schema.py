@@ -136,6 +136,9 @@ class Artefact(Strict):
         description="grounds all of whose records the notebook reads, or `all`; it is told of them "
         "in the parameters `grounds`, `contenders` and `rows`",
     )
+    measured: bool = Field(
+        default=True, description="false: it is told of its grounds and reads no record of them"
+    )
     parameters: dict[str, Any] = Field(
         default={}, description="further values of the notebook's parameters cell"
     )

@@ -87,18 +87,19 @@ def without(basis, direction):
 
 
 def join(distances, clusters=None, threshold=None):
-    """Join the clusters with the smallest mean distance, until there are few or they are far."""
-    found = [[client] for client in range(len(distances))]
-
-    def mean(pair):
-        return np.mean([distances[i][j] for i in found[pair[0]] for j in found[pair[1]]])
-
-    while len(found) > (clusters or 1):
-        pair = min(combinations(range(len(found)), 2), key=mean)
-        if threshold is not None and mean(pair) > threshold:
+    """Join the nearest two clusters, both counting alike, until there are few or they are far."""
+    members = {client: [client] for client in range(len(distances))}
+    apart = {pair: distances[pair] for pair in combinations(members, 2)}
+    while len(members) > (clusters or 1):
+        first, second = pair = min(apart, key=apart.get)
+        if threshold is not None and apart[pair] > threshold:
             break
-        found[pair[0]] += found.pop(pair[1])
-    return {frozenset(members) for members in found}
+        members[first] += members.pop(second)
+        for other in members.keys() - {first}:
+            keys = [tuple(sorted((each, other))) for each in pair]
+            apart[keys[0]] = (apart[keys[0]] + apart.pop(keys[1])) / 2
+        del apart[pair]
+    return {frozenset(group) for group in members.values()}
 
 
 def partition(groups):
@@ -136,7 +137,7 @@ def test_angles_do_not_depend_on_signs_and_order_of_the_vectors():
 
 
 @pytest.mark.parametrize("how", [{"clusters": 3}, {"clusters": 1}, {"threshold": 60.0}])
-def test_clusters_are_joined_by_their_mean_distance(how):
+def test_clusters_are_joined_as_by_the_literal_algorithm(how):
     for seed in range(5):
         points = np.random.default_rng(seed).random((9, 2)) * 100
         distances = np.linalg.norm(points[:, None] - points[None], axis=2)

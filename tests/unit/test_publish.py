@@ -88,6 +88,19 @@ def test_without_verdicts_nothing_is_published(scope, published):
     assert contents(published) == before
 
 
+def test_another_paper_that_is_published_is_not_removed(scope, published):
+    table = published / "verdicts.csv"
+    table.write_text(table.read_text().replace(",toy,", ",other,", 1))
+    before = contents(published)
+    with pytest.raises(InputError) as caught:
+        publish(scope, published)
+    assert str(caught.value) == (
+        f"{published} holds results of other too, which would be removed; publish all of them "
+        "with --config 'papers=[other,toy]', or remove that folder first"
+    )
+    assert contents(published) == before
+
+
 def test_what_is_too_large_is_not_published(scope, published, monkeypatch):
     before = contents(published)
     (scope.results / "artefacts/toy_fig1/toy_fig1.svg").write_text("x" * 300_000)

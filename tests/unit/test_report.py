@@ -7,12 +7,23 @@ from dataclasses import replace
 
 import pytest
 from site_pages import dangling, pages
-from tiny_results import LEDGER, NASTY, contents, read, write_results, write_run, write_verdicts
+from tiny_results import (
+    LEDGER,
+    NASTY,
+    RECORD,
+    contents,
+    read,
+    write_results,
+    write_run,
+    write_verdicts,
+)
 
 from clustered_fl.errors import InputError
 from clustered_fl.figures import DEMO
+from clustered_fl.files import write_json
 from clustered_fl.report import site
 from clustered_fl.report.entries import Scope
+from clustered_fl.report.evidence import gather
 from clustered_fl.report.verdicts import MEANING, read_verdicts, scorecard
 from clustered_fl.same_ground import expanded
 
@@ -224,16 +235,24 @@ def section(scope, tmp_path):
         "differs": "Names of labels",
         "clusters": 2,
         "dataset": "mnist",
-        "federation": {},
-        "model": {},
-        "training": {},
-        "rounds": 1,
+        "federation": {"kind": "iid", "clients": 9},
+        "model": {"name": "le_net"},
+        "training": {"epochs": 1},
+        "rounds": 3,
         "minutes": {},
         "seeds": {"demo": [0]},
         "grouping_seeds": {},
+        "scales": {"demo": {"federation": {"clients": 4}}},
     }
+    other = {"title": "writers", "differs": "Their hands", "dataset": "femnist", "truth": False}
+    other = ground | other | {"seeds": {}}
     contender = {"title": "FedAvg", "citation": "A", "method": {"name": "fedavg"}}
-    content = LEDGER.model_dump() | {"grounds": {"swap": ground}, "contenders": {"f": contender}}
+    one_shot = {"method": {"name": "pca_kmeans_hc"}, "minutes": {}}
+    one_shot = contender | {"title": "PCA", "grouping": one_shot}
+    content = LEDGER.model_dump() | {
+        "grounds": {"swap": ground, "writers": other},
+        "contenders": {"f": contender, "o": one_shot},
+    }
     ledger = LEDGER.model_validate(content)
     (tmp_path / "guide.md").write_text(GUIDE)
     return replace(scope, ledgers=(ledger,), guide=tmp_path / "guide.md")
@@ -251,8 +270,23 @@ def test_a_section_is_called_by_its_title_and_says_what_differs(site_of_section)
     assert "A toy paper" in pages_["index.html"].words()
     assert "TOY: A toy paper" not in pages_["index.html"].words()
     text = pages_["toy.html"].words()
-    assert "labels swapped Names of labels. mnist 2 trained" in text
+    assert "labels swapped Names of labels. mnist 2 iid, clients 4 le_net epochs 1 3" in text
+    assert "writers Their hands. femnist – not part of this scale" in text
     assert "The paper shows" not in text
+
+
+def test_groups_that_nobody_knows_are_not_scored(section):
+    known = section.ledgers[0].grounds["swap"].model_copy(update={"grouping_seeds": {"demo": [0]}})
+    grounds = {"swap": known, "writers": known.model_copy(update={"truth": False})}
+    ledger = expanded(section.ledgers[0].model_copy(update={"grounds": grounds}))
+    for ground in grounds:
+        folder = section.results / f"groupings/toy_groups_{ground}_o/seed0"
+        agreement = {"ari": 0.5, "components": 2.0, "recall": 1.0, "false_edges": 0.0}
+        write_json(folder / "record.json", RECORD | {"agreement": agreement})
+        write_json(folder / "cost.json", {"seconds": 90.0, "peak_memory_mb": 500, "threads": 1})
+    (paper,) = gather(replace(section, ledgers=(ledger,)), ())
+    scores = {name: entry.seeds[0].score for name, entry in paper.groupings.items()}
+    assert scores == {"toy_groups_swap_o": 0.5, "toy_groups_writers_o": None}
 
 
 def test_a_section_comes_with_a_page_for_who_adds_to_it(site_of_section):

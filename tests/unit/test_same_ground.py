@@ -111,6 +111,7 @@ LEDGER = {
         "ground_all": ITEM | {"grounds": "all", "parameters": {"baseline": "fedavg"}},
         "ground_swap": ITEM | {"grounds": ["swap"]},
         "ground_none": ITEM | {"encoders": ["enc"]},
+        "ground_words": ITEM | {"grounds": "all", "measured": False},
     },
     "claims": {
         "GR-x": {
@@ -249,6 +250,12 @@ def test_an_artefact_of_one_ground_reads_nothing_of_others(ledger):
     assert list(artefact.parameters["grounds"]) == ["swap"]
 
 
+def test_an_artefact_that_measures_nothing_is_told_and_waits_for_nobody(ledger):
+    artefact = ledger.artefacts["ground_words"]
+    assert (artefact.runs, artefact.groupings, artefact.encoders) == ([], [], [])
+    assert artefact.parameters["rows"] == ledger.artefacts["ground_all"].parameters["rows"]
+
+
 def test_an_artefact_without_grounds_is_told_of_none(ledger):
     artefact = ledger.artefacts["ground_none"]
     assert (artefact.runs, artefact.encoders, artefact.parameters) == ([], ["enc"], {})
@@ -313,6 +320,12 @@ def test_a_claim_on_a_ground_is_measured_on_everything_there(ledger):
             ["swap", "rings"],
             "ground_swap names ground 'rings', which is not there; there are swap, writers",
         ),
+        (
+            "grounds/two_rings",
+            SWAP,
+            "ground 'two_rings': allowed are names without `_`, but not 'groups'",
+        ),
+        ("grounds/groups", SWAP, "ground 'groups': allowed are names without `_`, but not"),
         ("claims/GR-x/grounds", ["x"], "GR-x names ground 'x', which is not there; there are swap"),
         (
             "grounds/swap/warm_up",

@@ -8,10 +8,11 @@ and clusters hierarchically. What is open or differs is a setting:
 
     measure    "smallest" principal angle or "sum" of all, both in the paper. Images that are not
                centred share their mean, which makes the smallest angle small for all, hence the
-               default. The paper's sum is of angles between vectors of equal rank, whose signs are
-               arbitrary; ours is of the principal angles, which depend on the spans alone
+               default. The paper's sum is of angles between vectors of equal rank, whose arbitrary
+               signs its code keeps; ours is of the principal angles, which depend on the spans
     threshold  beta, in degrees: clusters farther apart are not joined. Or `clusters`, their number
-    linkage    average, as the authors' script has it
+    linkage    weighted (WPGMA): what the authors' script calls average weighs both clusters that it
+               merges alike, whatever their sizes
 
 The authors' public code decomposes the images of every label by themselves and takes the smallest
 angle between two single vectors (`hierarchical_clustering.py`); this is the printed method, which
@@ -102,7 +103,7 @@ def apart(bases: np.ndarray, measure: str) -> np.ndarray:
 
 
 def joined(distances: np.ndarray, settings: Settings) -> np.ndarray:
-    """Clusters of clients by average linkage, numbered by first appearance: int64 [M].
+    """Clusters of clients by weighted linkage, numbered by first appearance: int64 [M].
 
     Raises:
         InputError: if there are more clusters than clients.
@@ -111,7 +112,7 @@ def joined(distances: np.ndarray, settings: Settings) -> np.ndarray:
         raise InputError(f"{settings.clusters} clusters of {len(distances)} clients; too many")
     if len(distances) == 1:
         return np.zeros(1, dtype=np.int64)
-    tree = linkage(squareform(distances, checks=False), method="average")
+    tree = linkage(squareform(distances, checks=False), method="weighted")
     if settings.clusters:
         return by_appearance(fcluster(tree, settings.clusters, criterion="maxclust"))
     return by_appearance(fcluster(tree, settings.threshold, criterion="distance"))

@@ -1,4 +1,4 @@
-"""Oracle: FedAvg within the true groups from the first round, the best any clustering can do."""
+"""Oracle: FedAvg within the true groups from the first round, which only scoring knows."""
 
 from clustered_fl.engine.training import Engine
 from clustered_fl.methods.fedavg import Settings, round_

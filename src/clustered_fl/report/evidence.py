@@ -2,6 +2,7 @@
 
 import csv
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from clustered_fl.report.entries import (
     datasets,
 )
 from clustered_fl.report.verdicts import Verdict, read_verdicts
+from clustered_fl.same_ground import pairs
 from clustered_fl.schema import Artefact, Ledger, Run, Study
 
 VERDICTS = "verdicts.csv"
@@ -82,7 +84,14 @@ def _grouping(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
         _seed(name, seed, f"groupings/{name}/seed{seed}", scope)
         for seed in resolved["seeds"][: scope.seeds]
     ]
+    if name in _without_truth(ledger):
+        seeds = [replace(seed, score=None) for seed in seeds]
     return RunEntry(name, ledger.groupings[name], _shown(resolved["config"]), seeds)
+
+
+def _without_truth(ledger: Ledger) -> set[str]:
+    """Groupings of clients of whom nobody knows the true groups, so that agreement says nothing."""
+    return {pair.grouping for pair in pairs(ledger) if not ledger.grounds[pair.ground].truth}
 
 
 def _shown(configuration: dict[str, Any]) -> dict[str, Any]:

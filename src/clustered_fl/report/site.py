@@ -29,6 +29,7 @@ from clustered_fl.report.evidence import VERDICTS, gather
 from clustered_fl.report.folder import MARK, replacing_folder
 from clustered_fl.report.provenance import machines, provenance
 from clustered_fl.report.verdicts import MEANING, counts, scorecard
+from clustered_fl.strict import merged
 
 # Suffix of an artefact's file -> what a link to it says.
 LINKS = {
@@ -146,6 +147,7 @@ def _environment() -> Environment:
         "settings": settings_text,
         "numeric": is_number,
         "shown": lambda pixels: round(pixels * _SHOWN),
+        "at": lambda entry, scale: merged(entry, entry["scales"].get(scale, {})),
         "slug": lambda word: word.lower().replace(" ", "-"),
     }
     environment.globals |= {
