@@ -42,7 +42,7 @@ class Settings(BaseModel):
         "on 2 cores) or `paper` (the papers' own sizes, for a GPU)",
     )
     papers: list[Literal["cfl", "flt", "repa", "ground"]] = Field(
-        default=["cfl"],
+        default=["cfl", "flt", "repa", "ground"],
         min_length=1,
         description="papers to reproduce, and `ground`, which compares their methods on the same "
         "clients; each has a ledger in `config/papers/`",

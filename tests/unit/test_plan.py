@@ -24,12 +24,12 @@ PAPERS = Path(__file__).parents[2] / "config" / "papers"
 
 @pytest.fixture(scope="module", params=SCALES)
 def plan(request):
-    return Plan(Settings(scale=request.param), PAPERS)
+    return Plan(Settings(papers=["cfl"], scale=request.param), PAPERS)
 
 
 @pytest.fixture(scope="module")
 def demo():
-    return Plan(Settings(), PAPERS)
+    return Plan(Settings(papers=["cfl"]), PAPERS)
 
 
 def of_run(run: str, seed: int = 0) -> SimpleNamespace:
@@ -42,7 +42,7 @@ def of_artefact(artefact: str) -> SimpleNamespace:
 
 def test_an_absent_ledger_is_one_sentence(tmp_path):
     with pytest.raises(InputError, match="cannot read .*cfl.yaml: .*No such file"):
-        Plan(Settings(), tmp_path)
+        Plan(Settings(papers=["cfl"]), tmp_path)
 
 
 def test_an_unknown_run_is_named_with_those_that_there_are(demo):
@@ -67,7 +67,7 @@ def test_a_run_without_method_or_network_is_refused_before_anything_runs(
     ledger["runs"]["cfl_fig9"]["scales"] = {}
     (tmp_path / "cfl.yaml").write_text(json.dumps(ledger))
     with pytest.raises(InputError, match=sentence):
-        Plan(Settings(), tmp_path)
+        Plan(Settings(papers=["cfl"]), tmp_path)
 
 
 def test_an_absent_notebook_is_refused_before_anything_runs(tmp_path):
@@ -75,21 +75,23 @@ def test_an_absent_notebook_is_refused_before_anything_runs(tmp_path):
     ledger["artefacts"]["cfl_fig4"]["notebook"] = "cfl/absent.ipynb"
     (tmp_path / "cfl.yaml").write_text(json.dumps(ledger))
     sentence = "cfl_fig4 names the notebook notebooks/cfl/absent.ipynb, which is not there"
-    plan = Plan(Settings(), tmp_path)
+    plan = Plan(Settings(papers=["cfl"]), tmp_path)
     with pytest.raises(InputError, match=sentence):
         plan.require_notebooks()
 
 
 def test_scales_and_sources_have_their_own_folders():
-    desktop = Plan(Settings(scale="desktop", mirror="somewhere"), PAPERS)
+    desktop = Plan(Settings(papers=["cfl"], scale="desktop", mirror="somewhere"), PAPERS)
     assert (desktop.results, desktop.data) == ("results/desktop", "data/mirror")
     assert desktop.dataset_of(of_run("cfl_fig9")) == "data/mirror/cifar10.safetensors"
-    demo = Plan(Settings(), PAPERS)
+    demo = Plan(Settings(papers=["cfl"]), PAPERS)
     assert (demo.results, demo.data) == ("results/demo", "data/builtin")
 
 
 def test_a_configured_number_of_seeds_takes_the_first_ones():
-    every, two = (Plan(Settings(scale="paper", seeds=seeds), PAPERS) for seeds in (None, 2))
+    every, two = (
+        Plan(Settings(papers=["cfl"], scale="paper", seeds=seeds), PAPERS) for seeds in (None, 2)
+    )
     for run in every.runs:
         assert two.seeds(run) == every.seeds(run)[:2]
     assert any(len(every.seeds(run)) > 2 for run in every.runs)
@@ -127,7 +129,8 @@ def test_parameters_do_not_depend_on_the_process():
     program = (
         "from pathlib import Path; from types import SimpleNamespace as N\n"
         "from clustered_fl.plan import Plan; from clustered_fl.settings import Settings\n"
-        f"plan = Plan(Settings(), Path({str(PAPERS)!r})); run = N(name='cfl_fig9', seed='0')\n"
+        f"plan = Plan(Settings(papers=['cfl']), Path({str(PAPERS)!r}))\n"
+        "run = N(name='cfl_fig9', seed='0')\n"
         "artefact, study = N(artefact='cfl_fig9'), N(study='cfl_paths')\n"
         "print(plan.run_config(run), plan.run_code(run), plan.federation_settings(run))\n"
         "print(plan.artefact_parameters(artefact), plan.study_settings(study))\n"

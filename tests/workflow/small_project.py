@@ -116,8 +116,11 @@ class Project:
         self.package = self.root / "src" / "clustered_fl"
 
     def use_small_ledger(self) -> None:
-        """Replace runs, artefacts and claims by small ones."""
+        """One paper, and in place of its runs, artefacts and claims small ones."""
         self.write_ledger(LEDGER)
+        config = self.root / "config" / "config.yaml"
+        text = re.sub("^papers: .*", "papers: [cfl]", config.read_text(), flags=re.MULTILINE)
+        config.write_text(text)
         papers = self.package / "claims" / "papers.py"
         text, count = re.subn(
             r"^MODULES: (.*) = \{.*?^\}",

@@ -2,10 +2,29 @@
 
 import re
 
-from clustered_fl.ledger import load_ledger
+from clustered_fl.ledger import load_ledger, resolved_groupings, resolved_runs
+from clustered_fl.same_ground import shown
 from workflow.small_project import ROOT, rules, subjects
 
-LEDGER = load_ledger(ROOT / "config" / "papers" / "cfl.yaml")
+PAPERS = ("cfl", "flt", "repa", "ground")
+LEDGERS = [load_ledger(ROOT / "config" / "papers" / f"{paper}.yaml") for paper in PAPERS]
+ARTEFACTS = {n: entry for ledger in LEDGERS for n, entry in shown(ledger, "demo").items()}
+RUNS = {name: run for ledger in LEDGERS for name, run in resolved_runs(ledger, "demo").items()}
+GROUPINGS = {
+    name: grouping
+    for ledger in LEDGERS
+    for name, grouping in resolved_groupings(ledger, "demo").items()
+}
+
+
+def seeds(entries: dict[str, dict]) -> int:
+    """How many records they leave."""
+    return sum(len(entry["seeds"]) for entry in entries.values())
+
+
+def on_grounds(entries: dict[str, dict]) -> dict[str, dict]:
+    """Those whose clients belong to a ground, one file for all contenders."""
+    return {name: entry for name, entry in entries.items() if name.startswith("ground_")}
 
 
 def test_lint_has_nothing_to_say(whole_project):
@@ -18,7 +37,7 @@ def test_every_paper_and_artefact_is_a_target(whole_project):
     code, text = whole_project.snakemake("--list-rules")
     assert code == 0, text
     listed = set(text.split())
-    assert {"all", "cfl", "publish", *LEDGER.artefacts} <= listed
+    assert {"all", *PAPERS, "publish", *ARTEFACTS} <= listed
     working = {"dataset", "partition", "train", "study", "figure", "table", "verdicts"}
     assert working | {"test_results", "report_site"} <= listed
 
@@ -26,16 +45,19 @@ def test_every_paper_and_artefact_is_a_target(whole_project):
 def test_plan_of_everything_has_every_job_once(whole_project):
     _, text = whole_project.snakemake("--dry-run", "--quiet", "rules")
     counts = {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)}
-    figures = sum(artefact.kind == "figure" for artefact in LEDGER.artefacts.values())
+    figures = sum(artefact.kind == "figure" for artefact in ARTEFACTS.values())
     assert counts["figure"] == figures
-    assert counts["table"] == len(LEDGER.artefacts) - figures
-    assert counts["study"] == len(LEDGER.studies)
-    seeds = sum(
-        len(run.seeds.get("demo", [])) * (len(run.sweep.values["demo"]) if run.sweep else 1)
-        for run in LEDGER.runs.values()
-    )
-    assert counts["train"] == counts["partition"] == seeds
-    assert counts["dataset"] == len({run.dataset for run in LEDGER.runs.values()})
+    assert counts["table"] == len(ARTEFACTS) - figures
+    assert counts["study"] == sum(len(ledger.studies) for ledger in LEDGERS)
+    assert counts["train"] == seeds(RUNS)
+    assert counts["grouping"] == seeds(GROUPINGS)
+    shared = seeds(on_grounds(RUNS)) + seeds(on_grounds(GROUPINGS))
+    grounds = {
+        (ground, seed)
+        for ground, about in LEDGERS[-1].grounds.items()
+        for seed in {*about.seeds.get("demo", []), *about.grouping_seeds.get("demo", [])}
+    }
+    assert counts["partition"] == seeds(RUNS) + seeds(GROUPINGS) - shared + len(grounds)
 
 
 def test_plan_of_one_artefact_has_just_its_runs(whole_project):
