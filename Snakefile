@@ -1,7 +1,7 @@
 # Tables, figures and claims of papers on clustered federated learning, from data to verdicts.
 #
-#   snakemake --cores all                    everything
-#   snakemake --cores all cfl                one paper
+#   snakemake --cores all                    every paper
+#   snakemake --cores all cfl                the tables and figures of one
 #   snakemake --cores all cfl_fig9           one artefact and just what it needs
 #   snakemake --cores all --config scale=desktop mirror=<folder>
 
@@ -34,7 +34,7 @@ wildcard_constraints:
 
 
 rule all:
-    """Every paper: artefacts, verdicts, tested results and the report."""
+    """Every paper of the configuration: artefacts, verdicts, tested results and the report."""
     input:
         f"{PLAN.results}/verdicts.tested",
         f"{PLAN.results}/report/index.html",
