@@ -6,7 +6,7 @@ k-means clusters the clients (eq. 5). Nobody trains and no label is looked at, s
 come later, or only ever use a model, are placed like the others. The paper leaves open, and here is
 a setting with the reason beside it:
 
-    round       "trained for a predefined number of epochs", not how many; default: all of them
+    round       trained "for a predefined number of epochs", not how many; default: all of them
     statistics  mean and three quartiles for Fig. 1, which "yield the best overall correlation",
                 mean and deviation for Fig. 5; not said for the others
     normalise   the paper mentions none; the authors' follow-up code divides every e_i by its length

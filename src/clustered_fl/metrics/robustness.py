@@ -1,8 +1,8 @@
 """How surely a new client lands in the cluster of the one it resembles (REPA Table 1, Algorithm 1).
 
 Robustness is 1 for a single cluster of everybody, and for any other that means nothing but is
-stable; it is therefore never given without the sizes of the clusters and their agreement with the
-true groups.
+stable; sizes of clusters, and how alike their clients are in labels and in pipelines
+(`clustered_fl.metrics.likeness`), therefore stand beside it.
 """
 
 from collections.abc import Sequence

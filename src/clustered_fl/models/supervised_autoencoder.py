@@ -44,7 +44,7 @@ def supervised_autoencoder(
 ) -> SupervisedAutoencoder:
     """Encoder and classifier have 608,702 parameters for FEMNIST.
 
-    REPA says "convolutional, ReLU, max pooling and Softmax layers" and no more. These are the
+    REPA says "convolutional, ReLU, max pooling, and Softmax layers" and no more. These are the
     layers of the classifier in the authors' follow-up code, whose code of 512 is what they compare,
     and a decoder that mirrors them.
     """

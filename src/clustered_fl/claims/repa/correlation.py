@@ -15,6 +15,9 @@ from clustered_fl.metrics.profiles import label_counts, pairwise
 REPA = "repa_groups_cifar_{kind}_sae"
 WD = {"WD, f = 1": "wd_groups_cifar_{kind}_f1", "WD, f = 2": "wd_groups_cifar_{kind}_f2"}
 JUDGE = "repa_groups_cifar_{kind}_clf"
+SKEWED = {"skew": "label skew", "both": "both"}
+# Other statistics than mean and quartiles -> the end of their grouping's name.
+STATISTICS = {"mean": "mean", "mean and deviation": "spread", "four moments": "moments"}
 
 
 def alike_in_labels(evidence: Evidence, kind: str) -> np.ndarray:
@@ -40,8 +43,12 @@ def _of_wd(evidence: Evidence, kind: str, similarity: np.ndarray) -> Measured:
 
 
 def of_wd_under_skew(evidence: Evidence) -> Measured:
-    """Highest correlation of WD with label counts, over rounds and epochs."""
-    found = _of_wd(evidence, "skew", alike_in_labels(evidence, "skew"))
+    """Highest correlation of WD with label counts, over rounds, epochs and kinds of clients."""
+    found = {
+        f"{each}, {name}": value
+        for kind, name in SKEWED.items()
+        for each, value in _of_wd(evidence, kind, alike_in_labels(evidence, kind)).items()
+    }
     return {"best of WD": max(found.values())} | found
 
 
@@ -65,3 +72,22 @@ def repa_leads_under_drift(evidence: Evidence) -> Measured:
     repa = best(evidence, REPA.format(kind="drift"), similarity)
     found = _of_wd(evidence, "drift", similarity)
     return {"REPA over WD": repa - max(found.values()), "REPA": repa} | found
+
+
+def overall(evidence: Evidence, name: str) -> float:
+    """Mean of a grouping's correlations with labels and with pipelines, after the last round."""
+    cosines = pairwise(evidence.grouping(name).folder, "cosine")
+    alike = (alike_in_labels(evidence, "both"), alike_in_pipelines(evidence, "both"))
+    return float(np.mean([correlation(each, cosines[max(cosines)]) for each in alike]))
+
+
+@claim("REPA-F1-e", {f"over {name}": ">= 0" for name in STATISTICS})
+def mean_and_quartiles_are_best(evidence: Evidence) -> Measured:
+    """Lead of mean and quartiles over other statistics where labels and pipelines differ."""
+    usual = REPA.format(kind="both")
+    own = overall(evidence, usual)
+    leads = {
+        f"over {name}": own - overall(evidence, f"{usual}_{end}")
+        for name, end in STATISTICS.items()
+    }
+    return leads | {"mean and quartiles": own}

@@ -31,11 +31,18 @@ def level(evidence: Evidence, run: str) -> float:
     return float(curve(evidence, run).mean())
 
 
-@claim("REPA-F5-a", {"REPA": "<= 1", "WD": "<= 1"})
-def ten_clusters_do_not_help(evidence: Evidence) -> Measured:
-    """Lead of ten clusters over FedAvg where 40 % of the clients take part."""
-    fedavg = level(evidence, "fedavg_04")
-    return {name: level(evidence, f"{run}10_04") - fedavg for name, run in METHODS.items()}
+def _ten_over_fedavg(of: str) -> Callable[[Evidence], Measured]:
+    """Lead of ten clusters over FedAvg where so many clients take part, one of `FRACTIONS`."""
+
+    def measure(evidence: Evidence) -> Measured:
+        fedavg = level(evidence, f"fedavg_{of}")
+        return {name: level(evidence, f"{run}10_{of}") - fedavg for name, run in METHODS.items()}
+
+    return measure
+
+
+claim("REPA-F5-a", dict.fromkeys(METHODS, "<= 1"))(_ten_over_fedavg(FRACTIONS["40 %"]))
+claim("REPA-F5-f", dict.fromkeys(METHODS, "<= 0"))(_ten_over_fedavg(FRACTIONS["all"]))
 
 
 @claim("REPA-F5-b", dict.fromkeys(CLUSTERED, "> 0"))
@@ -48,12 +55,24 @@ def fewer_participants_are_less_steady(evidence: Evidence) -> Measured:
     return {name: unrest(f"{run}_04") - unrest(f"{run}_10") for name, run in CLUSTERED.items()}
 
 
-_MORE = {f"{name}, {taking_part}": "> 0" for name in METHODS for taking_part in FRACTIONS}
+@claim("REPA-F5-e", dict.fromkeys(CLUSTERED, "> 0"))
+def fewer_participants_are_less_accurate(evidence: Evidence) -> Measured:
+    """Points that accuracy with all clients in a round is above that with 40 %."""
+    return {
+        name: level(evidence, f"{run}_10") - level(evidence, f"{run}_04")
+        for name, run in CLUSTERED.items()
+    }
+
+
+_MORE = {f"{name}, all": "> 0" for name in METHODS}
 
 
 @claim("REPA-F5-c", _MORE | {f"{name} over FedAvg": ">= 0" for name in METHODS})
 def thirty_clusters_are_enough(evidence: Evidence) -> Measured:
-    """Gain of thirty over ten clusters, and lead of thirty over FedAvg where all take part."""
+    """Gain of thirty over ten clusters, and lead of thirty over FedAvg where all take part.
+
+    The text says nothing of the gain with 40 % of the clients, which is shown and not judged.
+    """
     found = {
         f"{name}, {taking_part}": level(evidence, f"{run}30_{of}")
         - level(evidence, f"{run}10_{of}")

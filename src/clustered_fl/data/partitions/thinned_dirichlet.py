@@ -25,9 +25,9 @@ def build(
 ) -> Federation:
     """What everybody keeps of its training and of its validation images is drawn at random.
 
-    REPA compares 80 clients of CIFAR-10, which have 625 images each; embedding them and training
-    with them costs in proportion. Fewer clients would change what is compared, fewer images only
-    make it less sure.
+    REPA compares clients of CIFAR-10: 80 clients share the 50,000 images, 625 each on average;
+    embedding them and training with them costs in proportion. Fewer clients would change what is
+    compared, fewer images only make it less sure.
 
     Args:
         clients: that train; nobody holds out.

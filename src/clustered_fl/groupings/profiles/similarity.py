@@ -2,8 +2,10 @@
 
 REPA, section "Correlation between Client Embeddings and Data-Generation Processes": the images of
 both pipelines are mapped by "a pre-trained network" and a softmax to distributions, whose
-Jensen-Shannon divergences are averaged over the images. It does not say which network; we take the
-class scores of the run that profiles the clients, which has seen all their pipelines.
+Jensen-Shannon divergences are averaged over the images. The paper applies the softmax to "image
+embeddings"; ours is of class scores. Nor does it say which network; we take that of the run that
+profiles the clients, which has seen all their pipelines. WD's vectors start from it where it is
+WD's profiler too.
 """
 
 import numpy as np
