@@ -21,6 +21,8 @@ rule encoder:
         "logs/benchmarks/{scale}/encoders/{name}.tsv"
     wildcard_constraints:
         name="|".join(PLAN.encoders) or "none",
+    # First of all: groupings wait for it, and runs for them, the longest way to a table.
+    priority: 2
     conda:
         "../../environment.yml"
     resources:

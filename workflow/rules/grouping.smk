@@ -27,6 +27,8 @@ rule grouping:
         "logs/benchmarks/{scale}/groupings/{name}/seed{seed}.tsv"
     wildcard_constraints:
         name="|".join(PLAN.groupings) or "none",
+    # Before runs, some of which wait for it.
+    priority: 1
     conda:
         "../../environment.yml"
     resources:
