@@ -146,7 +146,7 @@ def test_one_network_is_enough(write):
 
 @pytest.fixture
 def plan(write):
-    return Plan(Settings(), write(LEDGER).parent)
+    return Plan(Settings(papers=["cfl"]), write(LEDGER).parent)
 
 
 def of(name, seed=0):
@@ -179,7 +179,7 @@ def test_same_clients_share_their_drifted_images(plan):
 
 def test_without_drift_images_are_the_datasets(plan, write):
     assert plan.dataset_of(of("still")) == "data/builtin/cifar10.safetensors"
-    none = Plan(Settings(), write(changed("runs/still/federation/drift", None)).parent)
+    none = Plan(Settings(papers=["cfl"]), write(changed("runs/still/federation/drift", None)).parent)
     assert none.dataset_of(of("still")) == "data/builtin/cifar10.safetensors"
 
 
@@ -188,7 +188,7 @@ def test_another_drift_makes_other_images(plan, write):
     for part in (content["runs"]["encoder"], content["runs"]["clustered"]):
         part["federation"] = PLAIN | {"drift": {}}
     content["groupings"]["groups"]["federation"] = PLAIN | {"drift": {}}
-    other = Plan(Settings(), write(content).parent)
+    other = Plan(Settings(papers=["cfl"]), write(content).parent)
     assert "/drift/" in other.dataset_of(of("encoder"))
     assert other.dataset_of(of("encoder")) != plan.dataset_of(of("encoder"))
 
