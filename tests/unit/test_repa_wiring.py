@@ -179,7 +179,8 @@ def test_same_clients_share_their_drifted_images(plan):
 
 def test_without_drift_images_are_the_datasets(plan, write):
     assert plan.dataset_of(of("still")) == "data/builtin/cifar10.safetensors"
-    none = Plan(Settings(papers=["cfl"]), write(changed("runs/still/federation/drift", None)).parent)
+    ledger = write(changed("runs/still/federation/drift", None))
+    none = Plan(Settings(papers=["cfl"]), ledger.parent)
     assert none.dataset_of(of("still")) == "data/builtin/cifar10.safetensors"
 
 
