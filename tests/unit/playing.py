@@ -3,7 +3,7 @@
 Starting a kernel for each would take longer than everything that they compute.
 """
 
-from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -20,6 +20,16 @@ Artefacts = dict[str, Artefact]
 """Of one ledger or of several, by name."""
 
 
+def code_cells(path: Path) -> list[nbformat.NotebookNode]:
+    """The cells of a notebook that compute something."""
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def is_parameters(cell: nbformat.NotebookNode) -> bool:
+    """Whether the workflow puts its own values after this cell."""
+    return "parameters" in cell["metadata"].get("tags", [])
+
+
 def parameters(name: str, entry: Artefact, made: Made, out: Path) -> dict:
     """What the workflow gives to the notebook of artefact `name`, which writes to `out`."""
     given = {"artefact": name, "scale": "demo", "source": "builtin", "out": str(out)}
@@ -33,33 +43,39 @@ def play(name: str, entry: Artefact, made: Made, out: Path) -> dict:
     """Run the notebook of artefact `name` in this process and return its variables."""
     given = parameters(name, entry, made, out)
     variables = {"__name__": "__main__", "display": lambda shown: shown}
-    for cell in nbformat.read(NOTEBOOKS / entry.notebook, as_version=4).cells:
-        if cell.cell_type == "code":
-            exec(compile(cell["source"], f"{name} {cell['id']}", "exec"), variables)
-            if "parameters" in cell["metadata"].get("tags", []):
-                unknown = given.keys() - variables.keys()
-                assert unknown == set(), f"{entry.notebook} has no such parameter"
-                variables |= given
+    for cell in code_cells(NOTEBOOKS / entry.notebook):
+        exec(compile(cell["source"], f"{name} {cell['id']}", "exec"), variables)
+        if is_parameters(cell):
+            unknown = given.keys() - variables.keys()
+            assert unknown == set(), f"{entry.notebook} has no such parameter"
+            variables |= given
     plt.close("all")
     return variables
 
 
 class Played:
-    """The artefacts `names`, each played once.
+    """Artefacts, each played once, when it is first asked for.
 
     Args:
         place: a new folder per artefact is made below it.
     """
 
-    def __init__(self, entries: Artefacts, names: Iterable[str], made: Made, place: Path) -> None:
+    def __init__(self, entries: Artefacts, made: Made, place: Path) -> None:
         self.entries, self.made, self._place = entries, made, place
-        self.variables = {n: play(n, entries[n], made, self.folder(n)) for n in names}
+        self._once = cache(self._play)
+
+    def _play(self, name: str) -> tuple[Path, dict]:
+        out = self._place / name
+        out.mkdir()
+        return out, play(name, self.entries[name], self.made, out)
 
     def folder(self, name: str) -> Path:
         """What the artefact has left."""
-        folder = self._place / name
-        folder.mkdir(exist_ok=True)
-        return folder
+        return self._once(name)[0]
+
+    def variables(self, name: str) -> dict:
+        """Those of its notebook at the end."""
+        return self._once(name)[1]
 
     def table(self, name: str, **options) -> pd.DataFrame:
         """The numbers behind the artefact."""
@@ -69,14 +85,14 @@ class Played:
         """All promised files are there, no column is empty, and the note begins as it should."""
         promised = {f"{name}.{suffix}" for suffix in FORMATS[self.entries[name].kind]}
         assert {path.name for path in self.folder(name).iterdir()} == promised
-        assert self.variables[name]["note"].startswith(note)
+        assert self.variables(name)["note"].startswith(note)
         table = self.table(name, keep_default_na=False)
         assert len(table)
         assert [column for column in table if (table[column].astype(str) == "").all()] == []
 
     def check_again(self, name: str, out: Path) -> None:
         """Played again, the files are the same byte for byte."""
-        play(name, self.entries[name], self.made, out)
         first = self.folder(name).iterdir()
+        play(name, self.entries[name], self.made, out)
         differ = [p.name for p in first if p.read_bytes() != (out / p.name).read_bytes()]
         assert differ == []

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playing import Made, Played, parameters
+from playing import NOTEBOOKS, Made, Played, code_cells, is_parameters, parameters
 
 from clustered_fl import notebook, studies
 from clustered_fl.errors import InputError
 from clustered_fl.ledger import load_ledger
 
-ROOT = Path(__file__).parents[2]
-NOTEBOOKS = ROOT / "notebooks"
-LEDGERS = [load_ledger(path) for path in sorted((ROOT / "config" / "papers").glob("*.yaml"))]
+PAPERS = Path(__file__).parents[2] / "config" / "papers"
+LEDGERS = [load_ledger(path) for path in sorted(PAPERS.glob("*.yaml"))]
 ARTEFACTS = {name: entry for ledger in LEDGERS for name, entry in ledger.artefacts.items()}
 STUDIES = {name: entry for ledger in LEDGERS for name, entry in ledger.studies.items()}
 FROM_STUDIES = [name for name, entry in ARTEFACTS.items() if entry.studies and not entry.runs]
@@ -46,14 +45,6 @@ def path_name(path: Path) -> str:
 every_notebook = pytest.mark.parametrize("path", sorted(NOTEBOOKS.rglob("*.ipynb")), ids=path_name)
 
 
-def code_cells(path: Path) -> list[dict]:
-    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
-
-
-def is_parameters(cell: dict) -> bool:
-    return "parameters" in cell["metadata"].get("tags", [])
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Made:
     folders = {}
@@ -67,7 +58,7 @@ def made(tmp_path_factory) -> Made:
 
 @pytest.fixture(scope="module")
 def played(made, tmp_path_factory) -> Played:
-    return Played(ARTEFACTS, FROM_STUDIES, made, tmp_path_factory.mktemp("artefacts"))
+    return Played(ARTEFACTS, made, tmp_path_factory.mktemp("artefacts"))
 
 
 @every_notebook
@@ -113,7 +104,7 @@ def test_files_are_the_same_every_time(name, played, tmp_path):
 
 
 def test_every_check_of_the_theory_is_a_row(played, made):
-    table = played.variables["cfl_theorems"]["table"]
+    table = played.variables("cfl_theorems")["table"]
     checks = studies.load_tables(Path(made["studies"]["cfl_theorems"]))["checks"]
     # The last two rows are about the recursion of the public demonstration.
     found = table.iloc[:-2]

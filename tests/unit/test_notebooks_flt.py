@@ -83,7 +83,7 @@ def made(tmp_path_factory) -> dict[str, dict]:
 
 @pytest.fixture(scope="module")
 def played(made, tmp_path_factory) -> Played:
-    return Played(LEDGER.artefacts, FROM_RECORDS, made, tmp_path_factory.mktemp("artefacts"))
+    return Played(LEDGER.artefacts, made, tmp_path_factory.mktemp("artefacts"))
 
 
 @pytest.mark.parametrize("name", FROM_RECORDS)

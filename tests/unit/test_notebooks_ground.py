@@ -79,7 +79,7 @@ SHOWN.append("ground_writers")
 
 @pytest.fixture(scope="module")
 def played(made, tmp_path_factory) -> Played:
-    return Played(LEDGER.artefacts, SHOWN, made, tmp_path_factory.mktemp("artefacts"))
+    return Played(LEDGER.artefacts, made, tmp_path_factory.mktemp("artefacts"))
 
 
 def test_every_notebook_is_played():

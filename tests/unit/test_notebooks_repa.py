@@ -48,7 +48,7 @@ def made(tmp_path_factory) -> dict[str, dict]:
 
 @pytest.fixture(scope="module")
 def played(made, tmp_path_factory) -> Played:
-    return Played(LEDGER.artefacts, ARTEFACTS, made, tmp_path_factory.mktemp("artefacts"))
+    return Played(LEDGER.artefacts, made, tmp_path_factory.mktemp("artefacts"))
 
 
 @pytest.mark.parametrize("name", ARTEFACTS)
@@ -94,7 +94,7 @@ def test_accuracy_has_both_sets_and_both_ways_of_counting(played):
 
 
 def test_the_figure_of_the_number_of_clusters_has_fedavg_as_one(played):
-    variables = played.variables["repa_fig4"]
+    variables = played.variables("repa_fig4")
     ends, means = variables["ends"], variables["means"]
     assert set(ends.loc[ends["method"] == "FedAvg", "clusters"]) == {1}
     one = means.loc[("FedAvg", 1)]
@@ -102,7 +102,7 @@ def test_the_figure_of_the_number_of_clusters_has_fedavg_as_one(played):
 
 
 def test_the_mechanism_is_of_the_last_tests_of_each_run(played):
-    variables = played.variables["repa_fig5"]
+    variables = played.variables("repa_fig5")
     lost = variables["lost"]
     assert len(lost) == 2 * len(LEDGER.artefacts["repa_fig5"].parameters["rows"])
     assert (lost.loc[lost["curve"] == "FedAvg", "clients"] <= tiny.CLIENTS).all()
@@ -134,7 +134,7 @@ def test_a_single_cluster_is_among_those_that_robustness_is_asked_of(played):
 
 
 def test_each_choice_is_drawn_once_and_the_usual_one_first(played):
-    variables = played.variables["repa_sensitivity"]
+    variables = played.variables("repa_sensitivity")
     rows = list(variables["rows"])
     assert len(rows) == len(set(rows))
     asked = {f"{what}: {where}" for what, where, *_ in variables["robustness"]}
