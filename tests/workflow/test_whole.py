@@ -58,6 +58,10 @@ def test_plan_of_everything_has_every_job_once(whole_project):
         for seed in {*about.seeds.get("demo", []), *about.grouping_seeds.get("demo", [])}
     }
     assert counts["partition"] == seeds(RUNS) + seeds(GROUPINGS) - shared + len(grounds)
+    assert counts["encoder"] == sum(len(ledger.encoders) for ledger in LEDGERS)
+    used = {entry.dataset for ledger in LEDGERS for entry in ledger.encoders.values()}
+    used |= {e["config"]["dataset"] for e in (*RUNS.values(), *GROUPINGS.values()) if e["seeds"]}
+    assert counts["dataset"] == len(used)
 
 
 def test_plan_of_one_artefact_has_just_its_runs(whole_project):
