@@ -127,8 +127,7 @@ def _withheld(ledger: Ledger, claim: Claim, scale: str, source: str) -> str:
     """The word that stands for a verdict where these data or this scale allow none, else ""."""
     if wanted(claim) and source == "builtin":
         return "DEMO ONLY"
-    measured = [ledger.runs[name] for name in claim.runs]
-    measured += [ledger.groupings[name] for name in claim.groupings]
+    measured = [(ledger.runs | ledger.groupings)[name] for name in wanted(claim)]
     smaller = claim.full_size and any(entry.scales.get(scale) for entry in measured)
     return "REDUCED" if smaller else ""
 

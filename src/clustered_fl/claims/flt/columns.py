@@ -1,6 +1,7 @@
 """What is said of whole columns of FLT's Tables I to IV: the numbers themselves, and fairness."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.flt.registry import claim
@@ -54,21 +55,19 @@ for _column, _methods in PUBLISHED.items():
         claim(claim_name(_column, "coded"), _bound)(_numbers(_column, CODED[_column]))
 
 
-def _fairness(column: str) -> Callable[[Evidence], Measured]:
-    def measure(evidence: Evidence) -> Measured:
-        found = {each: variance_of(evidence, f"{column}_{each}") for each in PUBLISHED[column]}
-        ours = max(value for each, value in found.items() if each in GENERIC)
-        others = min(value for each, value in found.items() if each not in FLT)
-        shown = {NAMES[each]: value for each, value in found.items()}
-        return {"least of others over FLT": others - ours} | shown
-
-    return measure
+def fairness(evidence: Evidence, column: str) -> Measured:
+    """Variance over clients of every method, and by how much the others' least exceeds FLT's."""
+    found = {each: variance_of(evidence, f"{column}_{each}") for each in PUBLISHED[column]}
+    ours = max(value for each, value in found.items() if each in GENERIC)
+    others = min(value for each, value in found.items() if each not in FLT)
+    shown = {NAMES[each]: value for each, value in found.items()}
+    return {"least of others over FLT": others - ours} | shown
 
 
 @claim("FLT-T4-f-mlp", {"others with more": "> 0.5"})
 def fairer_than_most(evidence: Evidence) -> Measured:
     """Share of the other methods whose variance over clients is above FLT's, Scenario 4, MLP."""
-    found = _fairness("s4_mlp")(evidence)
+    found = fairness(evidence, "s4_mlp")
     others = [value for name, value in found.items() if name in OTHERS]
     more = sum(value > found["FLT"] for value in others) / len(others)
     return {"others with more": more} | found
@@ -78,7 +77,7 @@ def fairer_than_most(evidence: Evidence) -> Measured:
 def fairest_nearly_everywhere(evidence: Evidence) -> Measured:
     """Columns of Tables I and II in which FLT has the least variance over clients, of four."""
     ahead = {
-        column: _fairness(column)(evidence)["least of others over FLT"]
+        column: fairness(evidence, column)["least of others over FLT"]
         for column in ("s1_mnist", "s1_cifar", "s2_mnist", "s2_cifar")
     }
     return {"columns": float(sum(value >= 0 for value in ahead.values()))} | ahead
@@ -95,4 +94,4 @@ FAIRNESS = {
     "s4_cnn": "FLT-T4-f-cnn",
 }
 for _column, _claim in FAIRNESS.items():
-    claim(_claim, {"least of others over FLT": ">= 0"})(_fairness(_column))
+    claim(_claim, {"least of others over FLT": ">= 0"})(partial(fairness, column=_column))

@@ -3,10 +3,13 @@
 Runs are named by column and method: "s1_mnist" and "fedavg" for `flt_s1_mnist_fedavg`.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
 from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.predicates import Measured
 from clustered_fl.metrics import accuracy
 
 NAMES = {
@@ -135,3 +138,12 @@ def lead(evidence: Evidence, column: str, method: str, other: str) -> float:
     """By how many points `method` is ahead of `other` in one column of a table."""
     first, second = (accuracy_of(evidence, f"{column}_{name}") for name in (method, other))
     return first - second
+
+
+def leads(column: str, method: str, others: tuple[str, ...]) -> Callable[[Evidence], Measured]:
+    """Measure by how many points `method` is ahead of others in one column of a table."""
+
+    def measure(evidence: Evidence) -> Measured:
+        return {f"over {NAMES[other]}": lead(evidence, column, method, other) for other in others}
+
+    return measure

@@ -86,14 +86,16 @@ def flt_beats_ifca(evidence: Evidence) -> Measured:
     return found | {"CNN, all layers": lead(evidence, "s3_cnn", "flt", "ifca_full")}
 
 
-CNN_AND_CFL = ("s3_cnn_flt", "s3_cnn_cfl")
+# FLT with everybody, as CFL has it, where that was trained.
+FLT_BESIDE_CFL = {"MLP": "s3_mlp_flt_all", "CNN": "s3_cnn_flt"}
 
 
 @claim("FLT-T3-h", {"MLP": ">= 7", "CNN": ">= 4"})
 def flt_beats_cfl(evidence: Evidence) -> Measured:
-    """Lead over CFL after equally many rounds; of FLT with everybody where that was trained."""
+    """Lead over CFL after equally many rounds."""
     found = {}
-    for name, runs in {"MLP": ("s3_mlp_flt_all", "s3_mlp_cfl"), "CNN": CNN_AND_CFL}.items():
+    for name, column in MODELS.items():
+        runs = (FLT_BESIDE_CFL[name], f"{column}_cfl")
         until = min(rounds_of(evidence, run) for run in runs)
         flt, cfl = (accuracy_of(evidence, run, until) for run in runs)
         found[name] = flt - cfl

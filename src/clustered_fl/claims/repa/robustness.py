@@ -34,6 +34,8 @@ ROWS = {
     "wd2": Row("WD, f = 2", "wd_groups_cifar_{kind}_f2", (0.84, 0.77, 0.15), (0.03, 0.03, 0.05)),
 }
 NEAR = 0.05
+# Suffix of the groupings by vectors that are not divided by their lengths.
+RAW = "_raw"
 
 
 def against(*rivals: str) -> dict[str, tuple[str, str]]:
@@ -54,9 +56,9 @@ def scores(evidence: Evidence, name: str) -> pd.Series:
     return robustness.by_seed({name: {0: str(folder)}}).iloc[0]
 
 
-def of(evidence: Evidence, row: str, kind: str) -> float:
+def of(evidence: Evidence, row: str, kind: str, suffix: str = "") -> float:
     """Robustness in one cell of Table 1."""
-    return float(scores(evidence, ROWS[row].grouping.format(kind=kind))["robustness"])
+    return float(scores(evidence, ROWS[row].grouping.format(kind=kind) + suffix)["robustness"])
 
 
 def row_of(evidence: Evidence, row: str) -> Measured:
@@ -90,23 +92,17 @@ def repa_is_more_robust(evidence: Evidence) -> Measured:
     }
 
 
-def raw(evidence: Evidence, row: str, kind: str) -> float:
-    """Robustness in one cell with vectors that are not divided by their lengths."""
-    name = f"{ROWS[row].grouping.format(kind=kind)}_raw"
-    return float(scores(evidence, name)["robustness"])
-
-
 @claim("REPA-T1-b-raw", {"WD, f = 1": "<= 0.35"})
 def wd_as_it_is_is_lost_under_drift(evidence: Evidence) -> Measured:
     """Robustness of WD under concept drift, lengths kept."""
-    return {ROWS["wd1"].name: raw(evidence, "wd1", "drift")}
+    return {ROWS["wd1"].name: of(evidence, "wd1", "drift", RAW)}
 
 
 @claim("REPA-T1-c-raw", {"both": "> 0", "concept drift": "> 0"})
 def repa_as_it_is_is_more_robust(evidence: Evidence) -> Measured:
     """Lead of REPA's default over WD after one epoch, lengths of both kept."""
     return {
-        KINDS[kind]: raw(evidence, "sae", kind) - raw(evidence, "wd1", kind)
+        KINDS[kind]: of(evidence, "sae", kind, RAW) - of(evidence, "wd1", kind, RAW)
         for kind in ("both", "drift")
     }
 
