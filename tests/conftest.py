@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 # path makes `python`, `snakemake` and `shfmt` (which snakefmt calls) those of this environment.
 os.environ.update(
     OMP_NUM_THREADS="1",
+    NUMBA_NUM_THREADS="1",
     MPLBACKEND="Agg",
     HF_HUB_OFFLINE="1",
     HF_DATASETS_OFFLINE="1",

@@ -40,8 +40,11 @@ def refused(capsys, step: str, **options) -> str:
     return line.removeprefix("error: ")
 
 
+THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
 def in_a_process(*command: str, **environment: str) -> subprocess.CompletedProcess:
-    surroundings = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
+    surroundings = {k: v for k, v in os.environ.items() if k not in THREADS}
     return subprocess.run(
         [sys.executable, *command],
         env=surroundings | {"PYTHONPATH": str(SOURCE)} | environment,
@@ -102,10 +105,11 @@ def test_as_a_process_bad_input_is_one_line_and_exit_code_2(tmp_path):
 
 def test_a_process_uses_one_thread_per_operation_unless_told_otherwise(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
-        "import atexit, os\natexit.register(lambda: print(os.environ.get('OMP_NUM_THREADS')))\n"
+        "import atexit, os\n"
+        f"atexit.register(lambda: print(*(os.environ.get(name) for name in {THREADS})))\n"
     )
     path = os.pathsep.join((str(tmp_path), str(SOURCE)))
-    for given, used in (({}, "1"), ({"OMP_NUM_THREADS": "3"}, "3")):
+    for given, used in (({}, "1 1"), (dict.fromkeys(THREADS, "3"), "3 3")):
         done = in_a_process("-m", "clustered_fl", "--help", PYTHONPATH=path, **given)
         assert done.stdout.splitlines()[-1] == used
 

@@ -484,6 +484,8 @@ def test_umap_tells_groups_apart_and_is_the_same_for_the_same_seed():
     assert apart[same].max() < apart[~same].min()
     assert points.tobytes() == on_manifold(sent, settings, 42).tobytes()
     assert points.tobytes() != on_manifold(sent, settings, 43).tobytes()
+    # UMAP's pool of threads would have given torch its number (see `__main__`).
+    assert torch.get_num_threads() == 1
     umap = UMAP(n_neighbors=4, min_dist=0.1, n_components=2, random_state=42, n_jobs=1)
     umap.fit(sent.reshape(16, 8))
     by_itself = on_manifold(sent, Manifold(neighbours=4, dimensions=2, transform=True), 42)
