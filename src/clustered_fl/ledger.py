@@ -234,14 +234,15 @@ def resolved_runs(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
     """Every run of the ledger at one scale, sweeps expanded, settings merged.
 
     Returns:
-        Run name -> configuration without the seed, plus "seeds" and "family" (the ledger's name).
+        Run name -> "config", without the seed, "seeds", "memory_mb", "family" (the ledger's name).
     """
     found = {}
     for name, run in ledger.runs.items():
         for member, changed in _configurations(name, run, scale):
             config = Configuration.model_validate(changed).model_dump()
             config |= {"run": member, "paper": ledger.paper, "scale": scale}
-            found[member] = {"config": config, "seeds": run.seeds.get(scale, []), "family": name}
+            about = {"family": name, "seeds": run.seeds.get(scale, []), "memory_mb": run.memory_mb}
+            found[member] = {"config": config} | about
     return found
 
 

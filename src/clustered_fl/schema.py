@@ -51,6 +51,7 @@ class Run(Configuration):
     purpose: str = Field(description="what the run is for")
     expected: str = Field(description="expected number, from the paper where it gives one")
     minutes: dict[Scale, float] = Field(description="expected minutes per seed on one CPU core")
+    memory_mb: int = Field(default=3000, ge=1, description="memory to reserve, at any scale")
     seeds: dict[Scale, list[int]] = Field(description="seeds per scale; none: not run there")
     scales: dict[Scale, dict[str, Any]] = Field(
         default={}, description="settings that differ at a scale, nested like the run"

@@ -34,7 +34,7 @@ rule train:
     threads: 1
     resources:
         gpu=1 if PLAN.settings.device == "cuda" else 0,
-        mem_mb=3000,
+        mem_mb=lambda wildcards: PLAN.runs[wildcards.name]["memory_mb"],
         runtime=1440,
     params:
         config=PLAN.run_config,
