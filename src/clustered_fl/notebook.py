@@ -11,6 +11,12 @@ from nbconvert import HTMLExporter
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 
+SHORT_PARAMETERS = (
+    "<style>.celltag_injected-parameters .highlight "
+    "{ max-height: 14em; overflow: auto }</style></head>"
+)
+"""A table can be made from a hundred runs, whose names would come before what it says."""
+
 
 def execute(notebook: Path, parameters: dict[str, Any], executed: Path, page: Path) -> None:
     """Run `notebook` with `parameters` and write its page.
@@ -45,4 +51,4 @@ def execute(notebook: Path, parameters: dict[str, Any], executed: Path, page: Pa
     exporter.mathjax_url = exporter.require_js_url = exporter.mermaid_js_url = ""
     body, _ = exporter.from_notebook_node(nbformat.read(executed, as_version=4))
     with replacing(page) as beside:
-        beside.write_text(body)
+        beside.write_text(body.replace("</head>", SHORT_PARAMETERS, 1))

@@ -5,6 +5,7 @@ Notebooks that read studies run here on tiny ones, one of them through a kernel 
 
 import ast
 import json
+import re
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -125,6 +126,9 @@ def test_page_reads_offline_and_holds_the_figure(made, tmp_path, monkeypatch):
     assert (page.parent / f"{name}.png").stat().st_size > 10_000
     assert "data:image/png;base64" in text
     assert "The proof of Theorem 1 in pictures" in text
+    # The box that keeps long parameters short is that of the cell which papermill has put in.
+    assert re.search(r'class="[^"]* celltag_injected-parameters"', text)
+    assert "<style>.celltag_injected-parameters .highlight { max-height" in text
     assert [tag for tag in ('src="http', 'href="http', "@import") if tag in text] == []
 
 
