@@ -73,8 +73,8 @@ def _column_format(table: pd.DataFrame) -> str:
 
 
 def shown(table: pd.DataFrame) -> Styler:
-    """The table as a page shows it: whole texts, left-aligned, no row numbers."""
+    """The table as a page shows it: whole texts, left-aligned, no row numbers, unique or not."""
     left = {"text-align": "left", "vertical-align": "top"}
     heads = [{"selector": "th", "props": [("text-align", "left")]}]
-    style = table.style.hide(axis="index").format(precision=3)
+    style = table.reset_index(drop=True).style.hide(axis="index").format(precision=3)
     return style.set_properties(**left).set_table_styles(heads)

@@ -3,6 +3,7 @@
 Starting a kernel for each would take longer than everything that they compute.
 """
 
+import ast
 from functools import cache
 from pathlib import Path
 
@@ -42,15 +43,29 @@ def parameters(name: str, entry: Artefact, made: Made, out: Path) -> dict:
 def play(name: str, entry: Artefact, made: Made, out: Path) -> dict:
     """Run the notebook of artefact `name` in this process and return its variables."""
     given = parameters(name, entry, made, out)
-    variables = {"__name__": "__main__", "display": lambda shown: shown}
+    variables = {"__name__": "__main__", "display": _show}
     for cell in code_cells(NOTEBOOKS / entry.notebook):
-        exec(compile(cell["source"], f"{name} {cell['id']}", "exec"), variables)
+        _run(cell["source"], f"{name} {cell['id']}", variables)
         if is_parameters(cell):
             unknown = given.keys() - variables.keys()
             assert unknown == set(), f"{entry.notebook} has no such parameter"
             variables |= given
     plt.close("all")
     return variables
+
+
+def _run(source: str, name: str, variables: dict) -> None:
+    """Run a cell as a kernel does, which also shows the value of its last line."""
+    lines = ast.parse(source, name).body
+    last = lines.pop() if lines and isinstance(lines[-1], ast.Expr) else None
+    exec(compile(ast.Module(lines, []), name, "exec"), variables)
+    if last:
+        _show(eval(compile(ast.Expression(last.value), name, "eval"), variables))
+
+
+def _show(value: object) -> None:
+    if hasattr(value, "_repr_html_"):
+        value._repr_html_()
 
 
 class Played:

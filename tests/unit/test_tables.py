@@ -72,7 +72,7 @@ def test_equal_tables_are_equal_bytes(saved, tmp_path_factory):
 
 
 def test_a_page_shows_whole_texts_without_row_numbers():
-    html = tables.shown(TABLE).to_html()
+    html = tables.shown(pd.concat([TABLE, TABLE])).to_html()  # two rows of every number
     assert "a sentence of more than thirty letters" in html
     assert "0.333<" in html
     assert "row_heading" not in html
