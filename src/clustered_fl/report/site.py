@@ -171,9 +171,9 @@ def settings_text(value: Any) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a table's cell is a number, to be set flush right."""
+    """Whether a table's cell is a number, or the dash for one, to be set flush right."""
     try:
         float(text)
     except ValueError:
-        return False
+        return text == "–"
     return True
