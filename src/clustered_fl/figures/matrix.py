@@ -16,7 +16,7 @@ _DASHES = ("solid", "dashed", "dotted", "dashdot")
 
 # Colours, and the values at their ends; what is beyond has the last colour.
 SHADES = {"agreement": ("Blues", 0.0, 1.0), "gain": ("vlag_r", -20.0, 20.0)}
-FORMS = {"agreement": ("{:.2f}", 2), "gain": ("{:+.1f}", 1)}
+FORMS = {"agreement": "{:z.2f}", "gain": "{:+z.1f}"}  # z: no minus before zero
 
 
 def styles(contenders: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -68,10 +68,7 @@ def draw_grid(
 
 
 def _text(value: float, measure: str) -> str:
-    form, digits = FORMS[measure]
-    if not np.isfinite(value):
-        return "–"
-    return form.format(round(value, digits) + 0.0).replace("-", "−")  # no minus before zero
+    return FORMS[measure].format(value).replace("-", "−") if np.isfinite(value) else "–"
 
 
 def draw_strip(

@@ -91,7 +91,7 @@ def _draw_cell(axis: Axes, place: tuple[float, float], cell: Any) -> None:
     axis.add_patch(Rectangle(place, 1, 1, **style))
     ink, (x, y) = "white" if share > 0.6 else "#222222", place
     centred = {"ha": "center", "va": "center", "color": ink}
-    mean = f"{round(cell.ari, 2) + 0:.2f}".replace("-", "−")
+    mean = f"{cell.ari:z.2f}".replace("-", "−")
     axis.text(x + 0.5, y + 0.34, mean, fontsize=7.5, **centred)
     below = f"{cell.exact}/{cell.trials} · {cell.components:.3g}"
     axis.text(x + 0.5, y + 0.74, below, fontsize=5, **centred)
