@@ -4,6 +4,7 @@ import csv
 import shutil
 from collections import Counter
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 from site_pages import dangling, pages
@@ -212,6 +213,18 @@ def test_table_without_a_column_is_refused(tmp_path):
     (tmp_path / "verdicts.csv").write_text("claim,paper\nT-1,toy\n")
     with pytest.raises(InputError, match="has no column 'artefact'"):
         read_verdicts(tmp_path / "verdicts.csv", "demo")
+
+
+def test_columns_of_numbers_only_are_set_flush_right():
+    rows = [["name", "ours", "alike"], ["REPA", "0.5", "0.29 (0.23)"], ["WD", "–", "–"]]
+    assert site.number_columns(rows) == [False, True, False]
+    assert site.number_columns(rows[:1]) == [False, False, False]
+
+
+def test_every_verdict_has_its_colour():
+    style = files("clustered_fl.report").joinpath("templates/style.css").read_text()
+    names = {word.lower().replace(" ", "-") for word in MEANING}
+    assert {name for name in names if f".{name} {{ color: var(--{name}); }}" not in style} == set()
 
 
 def test_scorecard_in_markdown_keeps_its_columns(scope):

@@ -13,6 +13,7 @@ The same inputs give the same bytes: no page holds a time of day or a path of th
 
 import json
 import shutil
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "settings": settings_text,
-        "numeric": is_number,
+        "number_columns": number_columns,
         "shown": lambda pixels: round(pixels * _SHOWN),
         "at": lambda entry, scale: merged(entry, entry["scales"].get(scale, {})),
         "slug": lambda word: word.lower().replace(" ", "-"),
@@ -170,8 +171,14 @@ def settings_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def is_number(text: str) -> bool:
-    """Whether a table's cell is a number, or the dash for one, to be set flush right."""
+def number_columns(rows: Sequence[Sequence[str]]) -> list[bool]:
+    """Which columns of a table, its heading first, are set flush right: those of numbers only."""
+    body = rows[1:] or rows
+    return [all(map(_is_number, column)) for column in zip(*body, strict=True)]
+
+
+def _is_number(text: str) -> bool:
+    """Whether a table's cell is a number, or the dash for one."""
     try:
         float(text)
     except ValueError:
