@@ -159,6 +159,16 @@ def test_real_data_carries_no_demo_words_but_says_what_is_incomplete(scope):
     assert "Incomplete: mnist, 1,500 of 60,000 images." in text
 
 
+def test_an_artefact_names_datasets_once_that_differ_by_their_seed_only(scope):
+    for seed, digest in enumerate("de"):
+        run = scope.results / f"runs/toy_run/seed{seed}"
+        write_run(run, source="mirror", note="turned", digest=digest * 64)
+    site.build(replace(scope, source="mirror"), scope.results / "report")
+    found = pages(scope.results / "report")
+    assert found["toy.html"].words().count("1,797 rows (mirror): turned") == 1
+    assert found["runs.html"].words().count("1,797 rows, digest") == 2
+
+
 def test_fewer_seeds_than_the_ledger_has(scope):
     site.build(Scope((LEDGER,), scope.results, "demo", "builtin", seeds=1), scope.results / "one")
     runs = read(scope.results / "one", "provenance.json")["runs"]

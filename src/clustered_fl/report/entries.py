@@ -143,7 +143,15 @@ class PaperEntry:
         return [claim.verdict for claim in self.claims or []]
 
 
-def datasets(seeds: Iterable[SeedEntry]) -> list[dict[str, Any]]:
-    """Every dataset that the records name, once, by name."""
-    found = {json.dumps(seed.record["data"], sort_keys=True) for seed in seeds if seed.record}
+def datasets(seeds: Iterable[SeedEntry], *, digests: bool = True) -> list[dict[str, Any]]:
+    """Every dataset that the records name, once, by name.
+
+    Args:
+        seeds: whose records.
+        digests: without them, transformed images that differ by their seed only are one dataset.
+    """
+    named = [seed.record["data"] for seed in seeds if seed.record]
+    if not digests:
+        named = [{key: data[key] for key in data if key != "digest"} for data in named]
+    found = {json.dumps(data, sort_keys=True) for data in named}
     return sorted(map(json.loads, sorted(found)), key=lambda data: (data["name"], data["source"]))

@@ -159,7 +159,8 @@ def _artefact(
     paths = {suffix: f"artefacts/{name}/{name}.{suffix}" for suffix in suffixes}
     files = {suffix: path for suffix, path in paths.items() if (scope.results / path).exists()}
     used = [*about.encoders, *about.groupings, *about.runs]
-    data = datasets(seed for name in used for seed in computed[name].done)
+    seeds = (seed for name in used for seed in computed[name].done)
+    data = datasets(seeds, digests=False)
     sources = {scope.source, *(each["source"] for each in data)}
     return ArtefactEntry(
         name,
