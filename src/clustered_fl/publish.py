@@ -14,7 +14,7 @@ from clustered_fl.report.folder import replacing_folder
 from clustered_fl.report.verdicts import read_verdicts
 
 SUFFIXES = ("png", "svg", "csv", "md")
-LIMIT_MB = 25  # what four sections take at desktop, whose half is pictures
+LIMIT_MB = 25  # three papers take 18 at desktop, half of it pictures
 
 
 def publish(scope: Scope, out: Path) -> None:

@@ -233,7 +233,7 @@ def test_columns_of_numbers_only_are_set_flush_right():
 
 def test_every_verdict_has_its_colour():
     style = files("clustered_fl.report").joinpath("templates/style.css").read_text()
-    names = {word.lower().replace(" ", "-") for word in MEANING}
+    names = map(site.slug, MEANING)
     assert {name for name in names if f".{name} {{ color: var(--{name}); }}" not in style} == set()
 
 

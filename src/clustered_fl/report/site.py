@@ -149,7 +149,7 @@ def _environment() -> Environment:
         "number_columns": number_columns,
         "shown": lambda pixels: round(pixels * _SHOWN),
         "at": lambda entry, scale: merged(entry, entry["scales"].get(scale, {})),
-        "slug": lambda word: word.lower().replace(" ", "-"),
+        "slug": slug,
     }
     environment.globals |= {
         "LINKS": LINKS,
@@ -169,6 +169,11 @@ def settings_text(value: Any) -> str:
         names = ("" if key in ("name", "kind") else f"{key} " for key in value)
         return ", ".join(f"{name}{part}" for name, part in zip(names, parts, strict=True))
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def slug(word: str) -> str:
+    """What a verdict is called in the style sheet and in links."""
+    return word.lower().replace(" ", "-")
 
 
 def number_columns(rows: Sequence[Sequence[str]]) -> list[bool]:
