@@ -161,7 +161,7 @@ def publish(arguments: argparse.Namespace) -> None:
     """Copy what is worth committing of the results."""
     from clustered_fl.publish import publish as copy
 
-    copy(_scope(arguments), arguments.out)
+    copy(_scope(arguments), arguments.out, arguments.ledgers)
 
 
 def _scope(arguments: argparse.Namespace) -> "Scope":

@@ -1,11 +1,16 @@
 """Publishing: what is worth committing and nothing else, or one sentence and no change."""
 
+import json
+from dataclasses import replace
+
 import pytest
 from site_pages import dangling, pages
 from tiny_results import LEDGER, contents, read, write_results
 
 from clustered_fl import publish as publishing
 from clustered_fl.errors import InputError
+from clustered_fl.files import write_json
+from clustered_fl.ledger import load_ledger
 from clustered_fl.publish import publish
 
 
@@ -15,9 +20,17 @@ def scope(tmp_path):
 
 
 @pytest.fixture
-def published(scope, tmp_path):
+def ledgers(tmp_path):
+    """The folder of all papers' ledgers."""
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "toy.yaml").write_text(LEDGER.model_dump_json(exclude_defaults=True))
+    return tmp_path / "papers"
+
+
+@pytest.fixture
+def published(scope, tmp_path, ledgers):
     """The folder that is committed."""
-    publish(scope, tmp_path / "figures" / "demo")
+    publish(scope, tmp_path / "figures" / "demo", ledgers)
     return tmp_path / "figures" / "demo"
 
 
@@ -70,49 +83,92 @@ def test_scorecard_has_every_claim(published):
     assert all(f"| {claim} |" in text for claim in LEDGER.claims)
 
 
-def test_publishing_again_removes_what_is_stale_and_changes_nothing_else(published, scope):
+def test_publishing_again_removes_what_is_stale_and_changes_nothing_else(published, scope, ledgers):
     before = contents(published)
     stale = published / "artefacts" / "toy_fig9" / "toy_fig9.png"
     stale.parent.mkdir()
     stale.write_text("stale")
-    publish(scope, published)
+    publish(scope, published, ledgers)
     assert contents(published) == before
     assert not stale.parent.exists()
 
 
-def test_without_verdicts_nothing_is_published(scope, published):
+def test_without_verdicts_nothing_is_published(scope, published, ledgers):
     before = contents(published)
     (scope.results / "verdicts.csv").unlink()
     with pytest.raises(InputError, match="evaluate the claims before publishing"):
-        publish(scope, published)
+        publish(scope, published, ledgers)
     assert contents(published) == before
 
 
-def test_another_paper_that_is_published_is_not_removed(scope, published):
-    table = published / "verdicts.csv"
-    table.write_text(table.read_text().replace(",toy,", ",other,", 1))
+@pytest.fixture
+def other(tmp_path, ledgers):
+    """Results of another paper, computed where those of the first are not."""
+    text = LEDGER.model_dump_json(exclude_defaults=True).replace("toy_", "other_")
+    text = text.replace('"toy"', '"other"').replace('"T-', '"O-')
+    (ledgers / "other.yaml").write_text(text.replace("toys.all", "toys.other"))
+    scope = write_results(tmp_path / "elsewhere" / "demo")
+    table = scope.results / "verdicts.csv"
+    table.write_text(table.read_text().replace("T-", "O-").replace("toy", "other"))
+    for path in sorted(scope.results.glob("*/toy_*")):
+        path.rename(path.with_name(path.name.replace("toy_", "other_")))
+    return replace(scope, ledgers=(load_ledger(ledgers / "other.yaml"),))
+
+
+def test_a_paper_that_is_published_stays_beside_another(published, scope, other, ledgers):
+    before = contents(published)
+    publish(other, published, ledgers)
+    after = contents(published)
+    assert dangling(published) == []
+    assert {name for name in before if before[name] != after[name]} == {
+        *(f"{page}.html" for page in ("index", "toy", "runs", "words")),  # their navigation
+        *("verdicts.csv", "scorecard.md", "provenance.json"),
+    }
+    rows = after["verdicts.csv"].decode().splitlines()
+    assert [row.split(",")[:2] for row in rows[1:]] == [
+        *([f"T-{number}", "toy"] for number in (1, 2, 3)),
+        *([f"O-{number}", "other"] for number in (1, 2, 3)),
+    ]
+    runs = read(published, "provenance.json")["runs"]
+    assert runs["toy_run"]["0"] == json.loads(before["provenance.json"])["runs"]["toy_run"]["0"]
+    publish(scope, published, ledgers)
+    assert contents(published) == after
+
+
+def test_what_stays_must_be_what_its_ledger_says(published, other, ledgers):
+    record = published / "runs/toy_run/seed0/record.json"
+    write_json(
+        record, read(published, "runs/toy_run/seed0/record.json") | {"config": {"rounds": 9}}
+    )
     before = contents(published)
     with pytest.raises(InputError) as caught:
-        publish(scope, published)
+        publish(other, published, ledgers)
     assert str(caught.value) == (
-        f"{published} holds results of other too, which would be removed; publish all of them "
-        "with --config 'papers=[other,toy]', or remove that folder first"
+        f"{record} has another rounds than the ledger of toy; "
+        "compute it anew and publish it with --config 'papers=[toy,...]'"
     )
     assert contents(published) == before
 
 
-def test_what_is_too_large_is_not_published(scope, published, monkeypatch):
+def test_what_stays_must_have_the_same_source_of_data(published, other, ledgers):
+    before = contents(published)
+    with pytest.raises(InputError, match="holds toy with data from 'builtin', these results are"):
+        publish(replace(other, source="mirror"), published, ledgers)
+    assert contents(published) == before
+
+
+def test_what_is_too_large_is_not_published(scope, published, monkeypatch, ledgers):
     before = contents(published)
     (scope.results / "artefacts/toy_fig1/toy_fig1.svg").write_text("x" * 300_000)
     monkeypatch.setattr(publishing, "LIMIT_MB", 0.1)
     with pytest.raises(InputError, match="allowed are 0.1; the largest file is .*toy_fig1.svg"):
-        publish(scope, published)
+        publish(scope, published, ledgers)
     assert contents(published) == before
     assert [path.name for path in published.parent.iterdir()] == ["demo"]
 
 
-def test_folder_with_other_things_is_not_replaced(scope, tmp_path):
+def test_folder_with_other_things_is_not_replaced(scope, tmp_path, ledgers):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="holds something that is no report"):
-        publish(scope, tmp_path)
+        publish(scope, tmp_path, ledgers)
     assert (tmp_path / "notes.txt").exists()

@@ -67,6 +67,7 @@ DATA = {
     "note": NASTY,
 }
 RECORD = {
+    "config": {},
     "config_digest": "c" * 16,
     "code": "f" * 16,
     "data": DATA,

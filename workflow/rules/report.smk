@@ -10,7 +10,7 @@
 #   figures/<scale>/                           the same without executed notebooks, PDF and LaTeX
 #
 # Both folders are replaced as a whole when the new one is ready, so nothing stale stays behind. What
-# is published stays when publishing fails, hence `update`.
+# is published stays when publishing fails, hence `update`, and so do papers that were not asked for.
 
 
 rule report_site:

@@ -15,6 +15,25 @@ from clustered_fl.schema import Artefact, Claim, Encoder, Grouping, Ledger, Run,
 
 
 @dataclass(frozen=True)
+class Publication:
+    """What was published earlier and is shown again, without the results that it was made from.
+
+    Attributes:
+        folder: that was published, which has the same paths as a folder of results.
+        papers: which of its papers are shown again.
+        provenance: what it says of every run.
+    """
+
+    folder: Path
+    papers: tuple[str, ...]
+    provenance: dict[str, Any]
+
+    def score(self, run: str, seed: int) -> float | None:
+        """What was published as the score of a run's seed; its rounds are not published."""
+        return self.provenance["runs"][run][str(seed)]["score"]
+
+
+@dataclass(frozen=True)
 class Scope:
     """What a report is about.
 
@@ -25,6 +44,7 @@ class Scope:
         source: where their data come from: builtin, mirror or download.
         seeds: at most so many of the ledger's seeds were asked for; None: all.
         guide: Markdown that says how to add a method; shown where there are grounds to add it to.
+        earlier: where papers come from whose results are not in `results`.
     """
 
     ledgers: tuple[Ledger, ...]
@@ -33,6 +53,16 @@ class Scope:
     source: str
     seeds: int | None = None
     guide: Path | None = None
+    earlier: Publication | None = None
+
+    def earlier_of(self, paper: str) -> Publication | None:
+        """The publication that a paper is taken from; None if it is in `results`."""
+        return self.earlier if self.earlier and paper in self.earlier.papers else None
+
+    def folder(self, paper: str) -> Path:
+        """Where verdicts, artefacts and records of a paper lie."""
+        earlier = self.earlier_of(paper)
+        return earlier.folder if earlier else self.results
 
 
 @dataclass(frozen=True)

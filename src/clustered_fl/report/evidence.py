@@ -22,9 +22,9 @@ from clustered_fl.report.entries import (
     StudyEntry,
     datasets,
 )
-from clustered_fl.report.verdicts import Verdict, read_verdicts
+from clustered_fl.report.verdicts import read_verdicts
 from clustered_fl.same_ground import pairs
-from clustered_fl.schema import Artefact, Ledger, Run, Study
+from clustered_fl.schema import Ledger, Run
 
 VERDICTS = "verdicts.csv"
 
@@ -38,32 +38,32 @@ def gather(scope: Scope, suffixes: tuple[str, ...]) -> list[PaperEntry]:
     Raises:
         InputError: if a file cannot be read, or verdicts and ledgers name different claims.
     """
-    path = scope.results / VERDICTS
-    verdicts = read_verdicts(path, scope.scale) if path.exists() else None
-    known = {claim for ledger in scope.ledgers for claim in ledger.claims}
-    if verdicts is not None and known != (judged := {verdict.claim for verdict in verdicts}):
+    return [_paper(ledger, scope, suffixes) for ledger in scope.ledgers]
+
+
+def _claims(ledger: Ledger, scope: Scope) -> list[ClaimEntry] | None:
+    path = scope.folder(ledger.paper) / VERDICTS
+    if not path.exists():
+        return None
+    own = [row for row in read_verdicts(path, scope.scale) if row.paper == ledger.paper]
+    if differing := ledger.claims.keys() ^ {verdict.claim for verdict in own}:
         raise InputError(
-            f"{path} and the ledgers differ in claim {min(known ^ judged)}; "
+            f"{path} and the ledger of {ledger.paper} differ in claim {min(differing)}; "
             "evaluate the claims again"
         )
-    return [_paper(ledger, scope, suffixes, verdicts) for ledger in scope.ledgers]
+    return [ClaimEntry(ledger.claims[verdict.claim], verdict) for verdict in own]
 
 
-def _paper(
-    ledger: Ledger, scope: Scope, suffixes: tuple[str, ...], verdicts: list[Verdict] | None
-) -> PaperEntry:
+def _paper(ledger: Ledger, scope: Scope, suffixes: tuple[str, ...]) -> PaperEntry:
     encoders = {name: _encoder(name, ledger, scope) for name in ledger.encoders}
     groupings = {name: _grouping(name, ledger, scope) for name in ledger.groupings}
     runs = {name: _run(name, ledger, scope) for name in ledger.runs}
     computed = encoders | groupings | runs
-    claims = None
-    if verdicts is not None:
-        own = [verdict for verdict in verdicts if verdict.claim in ledger.claims]
-        claims = [ClaimEntry(ledger.claims[verdict.claim], verdict) for verdict in own]
-    studies = {name: _study(name, about, scope) for name, about in ledger.studies.items()}
+    claims = _claims(ledger, scope)
+    studies = {name: _study(name, ledger, scope) for name in ledger.studies}
     artefacts = [
-        _artefact(name, about, scope, suffixes, claims or [], computed)
-        for name, about in ledger.artefacts.items()
+        _artefact(name, ledger, scope, suffixes, claims or [], computed)
+        for name in ledger.artefacts
     ]
     return PaperEntry(ledger, encoders, groupings, runs, studies, artefacts, claims)
 
@@ -74,14 +74,14 @@ HIDDEN = ("run", "name", "paper", "scale")
 
 def _encoder(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
     config = resolved_encoders(ledger, scope.scale)[name]
-    seed = _seed(name, 0, f"encoders/{name}", scope)
+    seed = _seed(name, 0, f"encoders/{name}", ledger.paper, scope)
     return RunEntry(name, ledger.encoders[name], _shown(config), [seed])
 
 
 def _grouping(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
     resolved = resolved_groupings(ledger, scope.scale)[name]
     seeds = [
-        _seed(name, seed, f"groupings/{name}/seed{seed}", scope)
+        _seed(name, seed, f"groupings/{name}/seed{seed}", ledger.paper, scope)
         for seed in resolved["seeds"][: scope.seeds]
     ]
     if name in _without_truth(ledger):
@@ -102,7 +102,7 @@ def _run(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
     resolved = resolved_runs(ledger, scope.scale)
     members = {member: run for member, run in resolved.items() if run["family"] == name}
     seeds = [
-        _seed(member, seed, f"runs/{member}/seed{seed}", scope)
+        _seed(member, seed, f"runs/{member}/seed{seed}", ledger.paper, scope)
         for member, run in members.items()
         for seed in run["seeds"][: scope.seeds]
     ]
@@ -123,11 +123,14 @@ def _swept(configuration: dict[str, Any], run: Run, scope: Scope) -> dict[str, A
     return shown
 
 
-def _seed(run: str, seed: int, folder: str, scope: Scope) -> SeedEntry:
-    if not (scope.results / folder / records.RECORD).exists():
-        return SeedEntry(run, seed, folder, None, None)
-    record = records.load_record(scope.results / folder)
-    return SeedEntry(run, seed, folder, record, _score(scope.results / folder, record))
+def _seed(run: str, seed: int, path: str, paper: str, scope: Scope) -> SeedEntry:
+    folder = scope.folder(paper) / path
+    if not (folder / records.RECORD).exists():
+        return SeedEntry(run, seed, path, None, None)
+    record = records.load_record(folder)
+    earlier = scope.earlier_of(paper)
+    score = earlier.score(run, seed) if earlier else _score(folder, record)
+    return SeedEntry(run, seed, path, record, score)
 
 
 def _score(folder: Path, record: dict[str, Any]) -> float | None:
@@ -142,22 +145,24 @@ def _score(folder: Path, record: dict[str, Any]) -> float | None:
     return float(last.mean()) if len(last) else None
 
 
-def _study(name: str, about: Study, scope: Scope) -> StudyEntry:
+def _study(name: str, ledger: Ledger, scope: Scope) -> StudyEntry:
     folder = f"studies/{name}"
-    path = scope.results / folder / records.RECORD
-    return StudyEntry(name, about, folder, read_json(path) if path.exists() else None)
+    path = scope.folder(ledger.paper) / folder / records.RECORD
+    record = read_json(path) if path.exists() else None
+    return StudyEntry(name, ledger.studies[name], folder, record)
 
 
 def _artefact(
     name: str,
-    about: Artefact,
+    ledger: Ledger,
     scope: Scope,
     suffixes: tuple[str, ...],
     claims: list[ClaimEntry],
     computed: dict[str, RunEntry],
 ) -> ArtefactEntry:
+    about, results = ledger.artefacts[name], scope.folder(ledger.paper)
     paths = {suffix: f"artefacts/{name}/{name}.{suffix}" for suffix in suffixes}
-    files = {suffix: path for suffix, path in paths.items() if (scope.results / path).exists()}
+    files = {suffix: path for suffix, path in paths.items() if (results / path).exists()}
     used = [*about.encoders, *about.groupings, *about.runs]
     seeds = (seed for name in used for seed in computed[name].done)
     data = datasets(seeds, digests=False)
@@ -166,10 +171,8 @@ def _artefact(
         name,
         about,
         files,
-        size=_picture_size(scope.results / files["png"]) if "png" in files else None,
-        rows=_rows(scope.results / files["csv"])
-        if about.kind == "table" and "csv" in files
-        else [],
+        size=_picture_size(results / files["png"]) if "png" in files else None,
+        rows=_rows(results / files["csv"]) if about.kind == "table" and "csv" in files else [],
         claims=[claim for claim in claims if claim.about.artefact == name],
         data=data,
         stand_ins=bool(used) and "builtin" in sources,

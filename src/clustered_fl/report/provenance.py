@@ -26,7 +26,8 @@ def _seed(entry: SeedEntry) -> dict[str, Any] | None:
     if entry.record is None:
         return None
     known = {key: entry.record[key] for key in _OF_RUNS if key in entry.record}
-    return {key: entry.record[key] for key in _KEPT} | known | entry.record["cost"]
+    kept = {key: entry.record[key] for key in _KEPT}
+    return kept | known | entry.record["cost"] | {"score": entry.score}
 
 
 def machines(papers: list[PaperEntry]) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ from clustered_fl.report.entries import PaperEntry, Scope, datasets
 from clustered_fl.report.evidence import VERDICTS, gather
 from clustered_fl.report.folder import MARK, replacing_folder
 from clustered_fl.report.provenance import machines, provenance
-from clustered_fl.report.verdicts import MEANING, counts, scorecard
+from clustered_fl.report.verdicts import MEANING, counts, scorecard, write_verdicts
 from clustered_fl.strict import merged
 
 # Suffix of an artefact's file -> what a link to it says.
@@ -86,25 +86,25 @@ def write(scope: Scope, out: Path, suffixes: tuple[str, ...]) -> None:
     (out / "style.css").write_text(style.read_text(encoding="utf-8"), encoding="utf-8")
     write_json(out / MARK, provenance(papers, scope))
     verdicts = [verdict for paper in papers for verdict in paper.verdicts]
+    if any(paper.claims is not None for paper in papers):
+        write_verdicts(out / VERDICTS, verdicts)
     text = scorecard(verdicts, scope.scale, scope.source)
     (out / "scorecard.md").write_text(text, encoding="utf-8")
-    for path in _copied(papers, scope.results):
-        target = out / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(scope.results / path, target)
-
-
-def _copied(papers: list[PaperEntry], results: Path) -> list[str]:
-    """Paths, relative to the results, of all files that the pages link."""
-    paths = [VERDICTS] if (results / VERDICTS).exists() else []
     for paper in papers:
-        paths += [path for artefact in paper.artefacts for path in artefact.files.values()]
-        for run in paper.computed.values():
-            for name in (records.RECORD, records.COST):
-                paths += [f"{seed.folder}/{name}" for seed in run.done]
-        done = [study.folder for study in paper.studies.values() if study.record is not None]
-        paths += [f"{folder}/{records.RECORD}" for folder in done]
-    return paths
+        for path in _copied(paper):
+            target = out / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(scope.folder(paper.ledger.paper) / path, target)
+
+
+def _copied(paper: PaperEntry) -> list[str]:
+    """Paths, relative to the results, of all files that the pages link."""
+    paths = [path for artefact in paper.artefacts for path in artefact.files.values()]
+    for run in paper.computed.values():
+        for name in (records.RECORD, records.COST):
+            paths += [f"{seed.folder}/{name}" for seed in run.done]
+    done = [study.folder for study in paper.studies.values() if study.record is not None]
+    return paths + [f"{folder}/{records.RECORD}" for folder in done]
 
 
 def _pages(papers: list[PaperEntry], scope: Scope) -> dict[str, str]:

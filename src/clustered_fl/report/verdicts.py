@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from clustered_fl.claims.verdicts import AGREEMENT, COLUMNS, VERDICTS
@@ -75,6 +75,14 @@ def _check(path: Path, verdict: Verdict, scale: str) -> None:
         )
     if verdict.scale != scale:
         raise InputError(f"{path}: {verdict.claim} is of scale {verdict.scale!r}, not {scale!r}")
+
+
+def write_verdicts(path: Path, verdicts: list[Verdict]) -> None:
+    """Write verdicts as they were read, a row each."""
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(map(asdict, verdicts))
 
 
 def counts(verdicts: list[Verdict]) -> dict[str, int]:
