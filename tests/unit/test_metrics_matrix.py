@@ -215,7 +215,8 @@ def test_a_grid_keeps_both_orders(table):
 
 
 def test_history_tells_what_groups_there_were_in_every_round(place):
-    found = matrix.over_rounds(row("cfl", "split"), place["runs"]).set_index("round")
+    history = matrix.over_rounds(SPLIT, place["runs"], place["groupings"])
+    found = history.set_index("round")
     assert found.index.tolist() == [0, 1, 2, 3, 4]
     assert found["groups"].tolist() == [1, 1, 2.5, 2.5, 2.5]
     assert found["agreement"].tolist()[:2] == [0, 0]
@@ -224,6 +225,14 @@ def test_history_tells_what_groups_there_were_in_every_round(place):
     tested = found["accuracy"].dropna()
     assert tested.index.tolist() == [0, 2, 4]
     assert tested[2] == pytest.approx(100 * (sum(CURVES[0][2]) / 6 + 0.3) / 2)
+
+
+def test_groups_found_before_training_are_those_of_the_grouping_in_every_round(place):
+    found = matrix.over_rounds(SHOT, place["runs"], place["groupings"])
+    assert found["groups"].tolist() == [(2 + 6) / 2] * 5  # the true two, and each by itself
+    assert found["agreement"].tolist() == [(1 + 0) / 2] * 5
+    before = matrix.over_rounds(SPLIT, place["runs"], place["groupings"])["accuracy"]
+    pd.testing.assert_series_equal(found["accuracy"], before)
 
 
 def test_the_record_of_a_run_is_not_touched(place):

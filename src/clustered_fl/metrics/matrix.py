@@ -127,14 +127,18 @@ def _grouped(row: Row, runs: Runs, groupings: Folders, truth: bool) -> dict[str,
 def _groups(row: Row, runs: Runs, groupings: Folders) -> Iterator[tuple[float, float]]:
     """Agreement and number of groups of each seed."""
     if row["grouping"]:
-        for folder in groupings[row["grouping"]].values():
-            measured = load_record(Path(folder))["agreement"]
-            yield float(measured["ari"]), float(measured["components"])
+        yield from (_found(Path(folder)) for folder in groupings[row["grouping"]].values())
         return
     for folder in runs[row["run"]][row["run"]].values():
         record = load_record(Path(folder))
         found = agreement.index(record["true_groups"], record["groups"])
         yield found, float(len(set(record["groups"])))
+
+
+def _found(folder: Path) -> tuple[float, float]:
+    """Agreement and number of groups of one seed of a grouping."""
+    measured = load_record(folder)["agreement"]
+    return float(measured["ari"]), float(measured["components"])
 
 
 def grid(table: pd.DataFrame, measure: str, grounds: Sequence[str]) -> pd.DataFrame:
@@ -144,16 +148,24 @@ def grid(table: pd.DataFrame, measure: str, grounds: Sequence[str]) -> pd.DataFr
     return wide.reindex(index=order, columns=list(grounds))
 
 
-def over_rounds(row: Row, runs: Runs) -> pd.DataFrame:
+def over_rounds(row: Row, runs: Runs, groupings: Folders) -> pd.DataFrame:
     """Mean accuracy over clients, agreement and number of groups by round, means over seeds.
 
     Groups are those in which a round's participants have trained, so that they are known where all
-    take part; the last round has none after it, and its groups are the record's.
+    take part; the last round has none after it, and its groups are the record's. Those found
+    before training do not change and are counted as in `matrix`: who is related, however
+    remotely, is one group.
 
     Returns:
         Columns round, accuracy (%), agreement, groups; NaN where a round was not tested.
     """
-    parts = [_history(Path(folder)) for folder in runs[row["run"]][row["run"]].values()]
+    parts = []
+    for seed, folder in runs[row["run"]][row["run"]].items():
+        history = _history(Path(folder))
+        if row["grouping"]:
+            agreed, number = _found(Path(groupings[row["grouping"]][seed]))
+            history = history.assign(agreement=agreed, groups=number)
+        parts.append(history)
     means = pd.concat(parts).groupby("round").mean().reset_index()
     return means.assign(ground=row["ground"], contender=row["contender"])
 
