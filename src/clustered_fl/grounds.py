@@ -30,7 +30,10 @@ class Ground(Strict):
 
     title: str = Field(description="what differs, in two or three words: a column of the matrix")
     differs: str = Field(description="what differs between clients, as a sentence")
-    lesson: str = Field(default="", description="what the reader should take away, from results")
+    lesson: str = Field(
+        default="",
+        description="what the reader should take away, from results on real data at desktop",
+    )
     clusters: int = Field(
         ge=1, description="number that contenders are told where they ask for `{clusters}`"
     )
@@ -119,7 +122,10 @@ class Contender(Strict):
 
     title: str = Field(description="name of the method: a row of the matrix")
     citation: str = Field(description="who published it, and where")
-    lesson: str = Field(default="", description="what the reader should take away, from results")
+    lesson: str = Field(
+        default="",
+        description="what the reader should take away, from results on real data at desktop",
+    )
     method: dict[str, Any] = Field(description="name and its settings, as of a run")
     grouping: OneShot | None = Field(
         default=None, description="for methods that average by a grouping found before"

@@ -205,8 +205,8 @@ def shown(ledger: Ledger, scale: Scale) -> dict[str, Artefact]:
 
 def _told(ledger: Ledger, chosen: list[Pair]) -> dict[str, Any]:
     """What a notebook is told of grounds, contenders and their pairs, ready for JSON."""
-    about = ("title", "differs", "lesson", "truth", "clusters")
-    who = ("title", "citation", "lesson", "needs")
+    about = ("title", "differs", "truth", "clusters")
+    who = ("title", "citation", "needs")
     rows = []
     for pair in chosen:
         traffic = ledger.contenders[pair.contender].traffic.model_dump()
