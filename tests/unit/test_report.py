@@ -271,7 +271,7 @@ def section(scope, tmp_path):
     other = ground | other | {"seeds": {}}
     contender = {"title": "FedAvg", "citation": "A", "method": {"name": "fedavg"}}
     one_shot = {"method": {"name": "pca_kmeans_hc"}, "minutes": {}}
-    one_shot = contender | {"title": "PCA", "grouping": one_shot}
+    one_shot = contender | {"title": "PCA", "grouping": one_shot, "lesson": "Finds nobody."}
     content = LEDGER.model_dump() | {
         "grounds": {"swap": ground, "writers": other},
         "contenders": {"f": contender, "o": one_shot},
@@ -296,6 +296,17 @@ def test_a_section_is_called_by_its_title_and_says_what_differs(site_of_section)
     assert "labels swapped Names of labels. mnist 2 iid, clients 4 le_net epochs 1 3" in text
     assert "writers Their hands. femnist – not part of this scale" in text
     assert "The paper shows" not in text
+
+
+def test_what_to_take_away_is_said_of_whoever_has_something_to_say(site_of_section):
+    text = pages(site_of_section)["toy.html"].words()
+    table = text[text.index("Method What to take away") : text.index("Figures and tables")]
+    assert "PCA Finds nobody." in table
+    assert "FedAvg" not in table
+
+
+def test_without_anything_to_take_away_there_is_no_heading_for_it(report):
+    assert "What to take away" not in pages(report)["toy.html"].words()
 
 
 def test_groups_that_nobody_knows_are_not_scored(section):
