@@ -21,7 +21,7 @@ from clustered_fl.report.verdicts import read_verdicts
 from clustered_fl.schema import Ledger
 
 SUFFIXES = ("png", "svg", "csv", "md")
-LIMIT_MB = 25  # three papers take 18 at desktop, half of it pictures
+LIMIT_MB = 25  # four sections take 19 at desktop, half of it pictures
 
 
 def publish(scope: Scope, out: Path, ledgers: Path) -> None:
