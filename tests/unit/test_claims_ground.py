@@ -11,7 +11,7 @@ import tiny_records as tiny
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.ground import prices, scores
 from clustered_fl.claims.papers import predicates_of
-from clustered_fl.claims.verdicts import check_complete
+from clustered_fl.claims.verdicts import check_complete, titled
 from clustered_fl.ledger import load_ledger
 
 PREDICATES = predicates_of("ground")
@@ -25,6 +25,12 @@ def result(claim: str, evidence: Evidence) -> tuple[dict[str, float], bool]:
     measured = PREDICATES[claim].measure(evidence)
     assert all(isinstance(value, float) for value in measured.values())
     return measured, bool(PREDICATES[claim].holds(measured))
+
+
+def test_numbers_are_called_as_the_figures_call_them():
+    measured = {"largest share": 0.5, "pca, swap": 0.4, "repa_encoder": 1.0}
+    expected = {"largest share": 0.5, "PCA+kM+HC, labels swapped": 0.4, "REPA, FLT's encoder": 1.0}
+    assert titled(measured, LEDGER) == expected
 
 
 @pytest.fixture

@@ -69,6 +69,16 @@ def text_of(measured: list[Measured]) -> str:
     return "; ".join(parts)
 
 
+def titled(measured: Measured, ledger: Ledger) -> Measured:
+    """The numbers with grounds and contenders called by their titles, as figures call them."""
+    entries = [*ledger.grounds.items(), *ledger.contenders.items()]
+    titles = {name: entry.title for name, entry in entries}
+    return {
+        ", ".join(titles.get(word, word) for word in label.split(", ")): value
+        for label, value in measured.items()
+    }
+
+
 def evaluate(
     ledger: Ledger,
     predicates: Mapping[str, Predicate],
@@ -113,7 +123,7 @@ def _row(
         "artefact": claim.artefact,
         "statement": claim.statement,
         "published": claim.published,
-        "measured": text_of(measured) if measured else "",
+        "measured": text_of([titled(one, ledger) for one in measured]) if measured else "",
         "holds_if": predicate.text,
         "seeds": len(measured),
         "scale": scale,
