@@ -22,7 +22,7 @@ from clustered_fl.report.entries import (
     StudyEntry,
     datasets,
 )
-from clustered_fl.report.verdicts import read_verdicts
+from clustered_fl.report.verdicts import Verdict, read_verdicts
 from clustered_fl.same_ground import pairs
 from clustered_fl.schema import Ledger, Run
 
@@ -36,30 +36,45 @@ def gather(scope: Scope, suffixes: tuple[str, ...]) -> list[PaperEntry]:
         scope: what the report is about.
         suffixes: of the artefacts' files that the report takes along.
     Raises:
-        InputError: if a file cannot be read, or verdicts and ledgers name different claims.
+        InputError: if a file cannot be read, verdicts and ledgers name different claims, or what
+            was published earlier has other settings than its ledger.
     """
-    return [_paper(ledger, scope, suffixes) for ledger in scope.ledgers]
+    folders = {scope.folder(ledger.paper) for ledger in scope.ledgers}
+    verdicts = {folder: _verdicts(folder, scope) for folder in folders}
+    return [
+        _paper(ledger, scope, suffixes, verdicts[scope.folder(ledger.paper)])
+        for ledger in scope.ledgers
+    ]
 
 
-def _claims(ledger: Ledger, scope: Scope) -> list[ClaimEntry] | None:
-    path = scope.folder(ledger.paper) / VERDICTS
+def _verdicts(folder: Path, scope: Scope) -> list[Verdict] | None:
+    """Those on the papers that are taken from a folder; None if there are none."""
+    path = folder / VERDICTS
     if not path.exists():
         return None
-    own = [row for row in read_verdicts(path, scope.scale) if row.paper == ledger.paper]
-    if differing := ledger.claims.keys() ^ {verdict.claim for verdict in own}:
+    rows = read_verdicts(path, scope.scale)
+    if scope.earlier and folder == scope.earlier.folder:
+        rows = [row for row in rows if row.paper in scope.earlier.papers]
+    ledgers = [ledger for ledger in scope.ledgers if scope.folder(ledger.paper) == folder]
+    known = {claim for ledger in ledgers for claim in ledger.claims}
+    if differing := known ^ {row.claim for row in rows}:
         raise InputError(
-            f"{path} and the ledger of {ledger.paper} differ in claim {min(differing)}; "
-            "evaluate the claims again"
+            f"{path} and the ledgers differ in claim {min(differing)}; evaluate the claims again"
         )
-    return [ClaimEntry(ledger.claims[verdict.claim], verdict) for verdict in own]
+    return rows
 
 
-def _paper(ledger: Ledger, scope: Scope, suffixes: tuple[str, ...]) -> PaperEntry:
+def _paper(
+    ledger: Ledger, scope: Scope, suffixes: tuple[str, ...], verdicts: list[Verdict] | None
+) -> PaperEntry:
     encoders = {name: _encoder(name, ledger, scope) for name in ledger.encoders}
     groupings = {name: _grouping(name, ledger, scope) for name in ledger.groupings}
     runs = {name: _run(name, ledger, scope) for name in ledger.runs}
     computed = encoders | groupings | runs
-    claims = _claims(ledger, scope)
+    claims = None
+    if verdicts is not None:
+        own = [verdict for verdict in verdicts if verdict.claim in ledger.claims]
+        claims = [ClaimEntry(ledger.claims[verdict.claim], verdict) for verdict in own]
     studies = {name: _study(name, ledger, scope) for name in ledger.studies}
     artefacts = [
         _artefact(name, ledger, scope, suffixes, claims or [], computed)
@@ -74,14 +89,14 @@ HIDDEN = ("run", "name", "paper", "scale")
 
 def _encoder(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
     config = resolved_encoders(ledger, scope.scale)[name]
-    seed = _seed(name, 0, f"encoders/{name}", ledger.paper, scope)
+    seed = _seed(name, 0, f"encoders/{name}", config, scope)
     return RunEntry(name, ledger.encoders[name], _shown(config), [seed])
 
 
 def _grouping(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
     resolved = resolved_groupings(ledger, scope.scale)[name]
     seeds = [
-        _seed(name, seed, f"groupings/{name}/seed{seed}", ledger.paper, scope)
+        _seed(name, seed, f"groupings/{name}/seed{seed}", resolved["config"], scope)
         for seed in resolved["seeds"][: scope.seeds]
     ]
     if name in _without_truth(ledger):
@@ -102,7 +117,7 @@ def _run(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
     resolved = resolved_runs(ledger, scope.scale)
     members = {member: run for member, run in resolved.items() if run["family"] == name}
     seeds = [
-        _seed(member, seed, f"runs/{member}/seed{seed}", ledger.paper, scope)
+        _seed(member, seed, f"runs/{member}/seed{seed}", run["config"], scope)
         for member, run in members.items()
         for seed in run["seeds"][: scope.seeds]
     ]
@@ -123,14 +138,29 @@ def _swept(configuration: dict[str, Any], run: Run, scope: Scope) -> dict[str, A
     return shown
 
 
-def _seed(run: str, seed: int, path: str, paper: str, scope: Scope) -> SeedEntry:
-    folder = scope.folder(paper) / path
+def _seed(run: str, seed: int, path: str, config: dict[str, Any], scope: Scope) -> SeedEntry:
+    folder = scope.folder(config["paper"]) / path
     if not (folder / records.RECORD).exists():
         return SeedEntry(run, seed, path, None, None)
     record = records.load_record(folder)
-    earlier = scope.earlier_of(paper)
-    score = earlier.score(run, seed) if earlier else _score(folder, record)
-    return SeedEntry(run, seed, path, record, score)
+    earlier = scope.earlier_of(config["paper"])
+    if earlier is None:
+        return SeedEntry(run, seed, path, record, _score(folder, record))
+    _check_settings(folder / records.RECORD, record["config"], config | {"seed": seed})
+    return SeedEntry(run, seed, path, record, earlier.score(run, seed))
+
+
+def _check_settings(path: Path, found: dict[str, Any], config: dict[str, Any]) -> None:
+    """What was published earlier was made with the settings that a page shows of it.
+
+    A setting that the ledger has gained since is none that the record could differ in.
+    """
+    if differing := [key for key in found if found[key] != config.get(key)]:
+        paper = config["paper"]
+        raise InputError(
+            f"{path} has another {differing[0]} than the ledger of {paper}; "
+            f"compute it anew and publish it with --config 'papers=[{paper},...]'"
+        )
 
 
 def _score(folder: Path, record: dict[str, Any]) -> float | None:
