@@ -31,7 +31,8 @@ Runs = Mapping[str, Folders]
 
 MARGIN, TENTH = 1.0, 0.1
 OF_RUNS = ("accuracy", "variance", "worst", "converged", "megabytes", "seconds")
-MEASURES = ("agreement", "groups", "accuracy", "gain", *OF_RUNS[1:])
+GROUPED = ["agreement", "groups"]
+MEASURES = (*GROUPED, "accuracy", "gain", *OF_RUNS[1:])
 
 
 def matrix(
@@ -159,28 +160,36 @@ def over_rounds(row: Row, runs: Runs, groupings: Folders) -> pd.DataFrame:
     Returns:
         Columns round, accuracy (%), agreement, groups; NaN where a round was not tested.
     """
-    parts = []
-    for seed, folder in runs[row["run"]][row["run"]].items():
-        history = _history(Path(folder))
-        if row["grouping"]:
-            agreed, number = _found(Path(groupings[row["grouping"]][seed]))
-            history = history.assign(agreement=agreed, groups=number)
-        parts.append(history)
+    parts = [
+        _history(Path(folder), groupings[row["grouping"]][seed] if row["grouping"] else None)
+        for seed, folder in runs[row["run"]][row["run"]].items()
+    ]
     means = pd.concat(parts).groupby("round").mean().reset_index()
     return means.assign(ground=row["ground"], contender=row["contender"])
 
 
-def _history(folder: Path) -> pd.DataFrame:
+def _history(folder: Path, grouping: str | None) -> pd.DataFrame:
+    """One seed: by round, with the groups of the grouping or, without one, those of the run."""
     record = load_record(folder)
+    if grouping:
+        rounds = range(record["rounds"] + 1)
+        found = pd.DataFrame([_found(Path(grouping))] * len(rounds), rounds, GROUPED)
+    else:
+        found = _groups_by_round(folder, record)
+    scores = accuracy.client_scores(folder).mean(axis=1).rename("accuracy")
+    return found.join(scores, how="outer").rename_axis("round").reset_index()
+
+
+def _groups_by_round(folder: Path, record: Mapping[str, Any]) -> pd.DataFrame:
+    """Agreement and number of groups in which the participants of each round trained."""
     frame = measurements({"": {0: str(folder)}})
     rows = frame[(frame["metric"] == "group") & (frame["scope"] == "client")]
     groups = rows.pivot_table(index="round", columns="member", values="value")
     groups.loc[record["rounds"]] = record["groups"]
     truth = np.array(record["true_groups"])
     found = groups.apply(lambda now: _compared(now, truth), axis=1, result_type="expand")
-    found.columns = ["agreement", "groups"]
-    scores = accuracy.client_scores(folder).mean(axis=1).rename("accuracy")
-    return found.join(scores, how="outer").rename_axis("round").reset_index()
+    found.columns = GROUPED
+    return found
 
 
 def _compared(now: pd.Series, truth: np.ndarray) -> tuple[float, float]:
