@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from site_pages import dangling, pages
-from tiny_results import LEDGER, contents, read, write_results
+from tiny_results import LEDGER, contents, read, write_results, write_run
 
 from clustered_fl import publish as publishing
 from clustered_fl.errors import InputError
@@ -133,6 +133,15 @@ def test_a_paper_that_is_published_stays_beside_another(published, scope, other,
     assert runs["toy_run"]["0"] == json.loads(before["provenance.json"])["runs"]["toy_run"]["0"]
     publish(scope, published, ledgers)
     assert contents(published) == after
+
+
+def test_what_stays_keeps_its_seeds_whatever_is_asked_for_now(published, scope, other, ledgers):
+    write_run(scope.results / "runs/toy_run/seed1")
+    publish(scope, published, ledgers)
+    before = contents(published)
+    publish(replace(other, seeds=1), published, ledgers)
+    assert {name for name in before if "toy_run/seed1" in name} <= contents(published).keys()
+    assert read(published, "provenance.json")["runs"]["toy_run"].keys() == {"0", "1"}
 
 
 def test_what_stays_must_be_what_its_ledger_says(published, other, ledgers):

@@ -42,7 +42,7 @@ class Scope:
         results: folder with verdicts.csv, artefacts/, runs/ and studies/ of one scale.
         scale: of these results.
         source: where their data come from: builtin, mirror or download.
-        seeds: at most so many of the ledger's seeds were asked for; None: all.
+        seeds: at most so many of the ledger's seeds were asked for in `results`; None: all.
         guide: Markdown that says how to add a method; shown where there are grounds to add it to.
         earlier: where papers come from whose results are not in `results`.
     """
@@ -58,6 +58,10 @@ class Scope:
     def earlier_of(self, paper: str) -> Publication | None:
         """The publication that a paper is taken from; None if it is in `results`."""
         return self.earlier if self.earlier and paper in self.earlier.papers else None
+
+    def limit(self, paper: str) -> int | None:
+        """At most so many seeds are shown; what was published earlier stays whole."""
+        return None if self.earlier_of(paper) else self.seeds
 
     def folder(self, paper: str) -> Path:
         """Where verdicts, artefacts and records of a paper lie."""

@@ -97,7 +97,7 @@ def _grouping(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
     resolved = resolved_groupings(ledger, scope.scale)[name]
     seeds = [
         _seed(name, seed, f"groupings/{name}/seed{seed}", resolved["config"], scope)
-        for seed in resolved["seeds"][: scope.seeds]
+        for seed in resolved["seeds"][: scope.limit(ledger.paper)]
     ]
     if name in _without_truth(ledger):
         seeds = [replace(seed, score=None) for seed in seeds]
@@ -119,7 +119,7 @@ def _run(name: str, ledger: Ledger, scope: Scope) -> RunEntry:
     seeds = [
         _seed(member, seed, f"runs/{member}/seed{seed}", run["config"], scope)
         for member, run in members.items()
-        for seed in run["seeds"][: scope.seeds]
+        for seed in run["seeds"][: scope.limit(ledger.paper)]
     ]
     configuration = next((run["config"] for run in members.values()), {})
     return RunEntry(name, ledger.runs[name], _swept(configuration, ledger.runs[name], scope), seeds)
