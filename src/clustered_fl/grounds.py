@@ -5,11 +5,15 @@ on each ground under the same conditions, so that the results make a matrix. A m
 is one entry, and so is a ground (`clustered_fl.same_ground` makes the runs of them).
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from clustered_fl.strict import Scale, Strict, Word
+
+Lesson = Annotated[
+    str, Field(description="what the reader should take away, from results on real data at desktop")
+]
 
 
 class WarmUp(Strict):
@@ -30,10 +34,7 @@ class Ground(Strict):
 
     title: str = Field(description="what differs, in two or three words: a column of the matrix")
     differs: str = Field(description="what differs between clients, as a sentence")
-    lesson: str = Field(
-        default="",
-        description="what the reader should take away, from results on real data at desktop",
-    )
+    lesson: Lesson = ""
     clusters: int = Field(
         ge=1, description="number that contenders are told where they ask for `{clusters}`"
     )
@@ -122,10 +123,7 @@ class Contender(Strict):
 
     title: str = Field(description="name of the method: a row of the matrix")
     citation: str = Field(description="who published it, and where")
-    lesson: str = Field(
-        default="",
-        description="what the reader should take away, from results on real data at desktop",
-    )
+    lesson: Lesson = ""
     method: dict[str, Any] = Field(description="name and its settings, as of a run")
     grouping: OneShot | None = Field(
         default=None, description="for methods that average by a grouping found before"
