@@ -1,7 +1,6 @@
 """Which way of training is fastest for a network, a batch size and a machine: measured, and kept.
 
-No way wins everywhere. What is measured first decides for all runs of the same kind, because the
-ways agree to rounding only: two runs of one kind never differ for having been trained differently.
+The first measurement decides for all runs of one kind, because the ways agree to rounding only.
 """
 
 import json
@@ -19,27 +18,29 @@ from clustered_fl.engine.training import PATHS, Engine, supported
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import Workload
 from clustered_fl.files import digest, read_json, replacing
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
 
 STEPS, REPETITIONS = 2, 4
 CLIENTS = {"cpu": 4, "cuda": 32}
 """Clients that train in a measurement: a GPU is only filled by many."""
 WORTH = 1.1
-"""A way later in `PATHS` must be so much faster: noise decides less often, and bits stay."""
+"""A way later in `PATHS` must be so much faster, so that noise decides less often."""
 
 
 def calibrate(engine: Engine, folder: Path, tell: Callable[[str], None]) -> None:
-    """Let `engine` use the fastest path for its kind of run.
+    """Let `engine` use the fastest path for its kind of run, and `tell` the decision and why.
 
-    Args:
-        folder: where decisions are kept, one file each; empty it to measure anew.
-        tell: receives the decision and what it rests on.
+    Decisions are kept in `folder`, one file each; empty it to measure anew.
     """
     kind = _kind(engine.workload)
     path = folder / f"{digest(kind)}.json"
     if not path.exists():
         _keep(path, {"kind": kind, "seconds_per_step": measure(engine.workload)})
     seconds = read_json(path)["seconds_per_step"]
-    chosen = _first_of_the_fast(seconds)
+    limit = WORTH * min(seconds.values())
+    chosen = next(name for name in PATHS if seconds.get(name, float("inf")) <= limit)
     engine.use(chosen)
     times = ", ".join(f"{name} {1e3 * seconds[name]:.3g}" for name in seconds)
     tell(f"path {chosen} (ms per step and client: {times}; kept in {path})")
@@ -48,16 +49,17 @@ def calibrate(engine: Engine, folder: Path, tell: Callable[[str], None]) -> None
 def measure(workload: Workload) -> dict[str, float]:
     """Seconds per step and client of each path that can train the workload, the best of a few.
 
-    On a CPU these are CPU seconds, which other jobs disturb less; paths take turns.
+    On a CPU these are CPU seconds, which other jobs disturb less, and `stacked` is left out: it is
+    no faster there, and its bits depend on the size of the stack. Paths take turns.
     """
-    short = _shortened(workload)
+    short, cpu = _shortened(workload), workload.device.type == "cpu"
     clients = range(len(short.federation.train))
     steps = sum(len(short.batches(rows)) for rows in short.federation.train)
-    with torch.random.fork_rng(devices=[]):
-        start = torch.nn.utils.parameters_to_vector(short.build().parameters()).detach()
+    start = torch.nn.utils.parameters_to_vector(short.network.parameters()).detach()
     starts = [start.to(short.device)] * len(clients)
-    paths = {name: PATHS[name](short, Workers(short, 1)) for name in _candidates(short)}
-    clock = time.process_time if short.device.type == "cpu" else time.perf_counter
+    names = [name for name in supported(short) if not (cpu and name == "stacked")]
+    paths = {name: PATHS[name](short, Workers(short, 1)) for name in names}
+    clock = time.process_time if cpu else time.perf_counter
     best = dict.fromkeys(paths, float("inf"))
     for _ in range(REPETITIONS):  # the first compiles, and is never the best
         for name, path in paths.items():
@@ -65,12 +67,6 @@ def measure(workload: Workload) -> dict[str, float]:
             float(path.train(starts, clients, 0)[0].sum())  # waits for a GPU
             best[name] = min(best[name], (clock() - began) / steps)
     return best
-
-
-def _candidates(workload: Workload) -> list[str]:
-    """Paths worth measuring: on a CPU `stacked` is no faster, and its bits hang on the company."""
-    gpu = workload.device.type != "cpu"
-    return [name for name in supported(workload) if gpu or name != "stacked"]
 
 
 def _kind(workload: Workload) -> dict[str, Any]:
@@ -95,11 +91,6 @@ def _shortened(workload: Workload) -> Workload:
     train = tuple(rows[:most] for rows in workload.federation.train[:count])
     federation = replace(workload.federation, train=train)
     return replace(workload, federation=federation, settings=replace(workload.settings, epochs=1))
-
-
-def _first_of_the_fast(seconds: dict[str, float]) -> str:
-    limit = WORTH * min(seconds.values())
-    return next(name for name in PATHS if seconds.get(name, float("inf")) <= limit)
 
 
 def _keep(path: Path, content: dict[str, Any]) -> None:

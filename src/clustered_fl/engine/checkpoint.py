@@ -1,8 +1,6 @@
 """Interrupted runs continue where they were.
 
-A checkpoint lies outside the declared outputs of a workflow, which are deleted when a job fails. It
-is one file, replaced as a whole, and names the configuration and the code it belongs to, so that
-another run never continues from it.
+A checkpoint lies outside a workflow's declared outputs, which are deleted when a job fails.
 """
 
 import fcntl
@@ -19,15 +17,14 @@ from torch import Tensor
 
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
 
 
 @contextmanager
 def sole_owner(path: Path) -> Iterator[None]:
-    """Hold the checkpoint's lock: two processes never work on the same run.
-
-    Raises:
-        InputError: if another process holds it, naming that process.
-    """
+    """Hold the checkpoint's lock; an InputError names the process that already holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("a+") as lock:
         try:
@@ -45,13 +42,7 @@ def sole_owner(path: Path) -> Iterator[None]:
 
 
 def save(path: Path, identity: str, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
-    """Replace the checkpoint at `path`.
-
-    Args:
-        identity: digest of everything the run depends on.
-        tensors: state on any device.
-        content: the rest, as JSON.
-    """
+    """Replace the checkpoint at `path`; `identity` is a digest of everything the run depends on."""
     header = {"identity": identity, "content": json.dumps(content)}
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as beside:
@@ -65,8 +56,7 @@ def load(path: Path, identity: str) -> tuple[dict[str, Tensor], dict[str, Any]] 
             header = file.metadata() or {}
             if header.get("identity") != identity:
                 return None
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(
-                header["content"]
-            )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            return tensors, json.loads(header["content"])
     except (OSError, SafetensorError):
         return None

@@ -5,21 +5,30 @@ operations than inside them. The loops of `compiled_kernels` do the same arithme
 are made once; they release Python's lock, so that threads train clients side by side.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from inspect import getsource
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from clustered_fl.engine import compiled_kernels, dense_kernels
 from clustered_fl.engine.compiled_kernels import Data, Rule, epoch_trainer
 from clustered_fl.engine.layout import Buffers, plan
+from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import LocalSettings, Workload
-from clustered_fl.fingerprint import fingerprint
+from clustered_fl.files import digest
+from clustered_fl.models import dropout, kernels
 from clustered_fl.models.kernels import TAPS
+from clustered_fl.models.numerics import NUMERICS
 
-train_epoch = epoch_trainer(fingerprint("clustered_fl.engine.compiled_kernels"))
+__numerics__ = NUMERICS
+
+train_epoch = epoch_trainer(
+    digest([getsource(m) for m in (compiled_kernels, dense_kernels, dropout, kernels)])
+)
 
 
 class _Bench:
@@ -56,16 +65,11 @@ class _Bench:
             first += place.size
 
 
-class Compiled:
-    """One compiled call per client and epoch, on each thread.
-
-    Args:
-        workload: what is trained.
-        workers: the threads.
-    """
+class Compiled(Sequential):
+    """One compiled call per client and epoch, on each thread."""
 
     def __init__(self, workload: Workload, workers: Workers) -> None:
-        self.workload, self.workers = workload, workers
+        super().__init__(workload, workers)
         task, settings = workload.task, workload.settings
         scale, shift = 1 / (255 * task.deviation), task.mean / task.deviation
         self._data = Data(task.x.flatten(1).numpy(), np.float32(scale), np.float32(shift))
@@ -82,36 +86,15 @@ class Compiled:
         plain = simple and settings.layers == "all"
         return plain and getattr(workload.network, "plain", False) and _is_even(workload)
 
-    def train(
-        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
-    ) -> tuple[Tensor, Tensor]:
-        """Updates [n, P] and mean losses [n] of the last epoch, from n start models [P]."""
-        updates = start[0].new_empty(len(clients), len(start[0]))
-        losses = torch.empty(len(clients))
-
-        def one(i: int) -> None:
-            losses[i] = self._client(start[i], clients[i], round_, updates[i])
-
-        self.workers.map(one, range(len(clients)))
-        return updates, losses
-
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
-        """Write one client's update to `out`; returns its mean loss."""
         workload, bench = self.workload, self.workers.own(_Bench)
         bench.load(start, workload.settings)
         label_map = workload.federation.label_maps[client]
         for epoch in range(workload.settings.epochs):
             rows = workload.order(client, round_, epoch)
-            loss = train_epoch(
-                bench.plan.layers,
-                bench.buffers,
-                self._data,
-                rows,
-                label_map[workload.task.y[rows].numpy()],
-                workload.settings.batch_size,
-                self._rule,
-                workload.dropout_key(client, round_, epoch),
-            )
+            samples = rows, label_map[workload.task.y[rows].numpy()], workload.settings.batch_size
+            how = self._rule, workload.dropout_key(client, round_, epoch)
+            loss = train_epoch(bench.plan.layers, bench.buffers, self._data, *samples, *how)
         bench.moved(start, out)
         return loss / len(rows)
 

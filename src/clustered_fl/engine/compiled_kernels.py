@@ -1,8 +1,7 @@
 """A client's epoch of SGD as one compiled call: `engine.compiled` prepares its arguments.
 
-Layers are convolutions (the loops of `models.kernels`) and then dense layers (`dense_kernels`).
-Activations of convolutions are [channels, height, width * batch], those of dense layers [batch,
-units].
+Convolutions (the loops of `models.kernels`) have activations [channels, height, width * batch],
+dense layers (`dense_kernels`), which follow them, [batch, units].
 """
 
 from collections.abc import Callable
@@ -11,26 +10,19 @@ from typing import NamedTuple
 from numba import float32, njit
 from numpy import ndarray
 
-from clustered_fl.engine.dense_kernels import (
-    activate,
-    compiled,
-    cross_entropy,
-    deactivate,
-    dense,
-    filled,
-    input_gradient,
-    mixed,
-    stride,
-    weight_gradient,
-)
+from clustered_fl.engine import dense_kernels
+from clustered_fl.engine.dense_kernels import compiled, filled, hashed, stride
 from clustered_fl.engine.layout import Buffers
+from clustered_fl.models import kernels
 from clustered_fl.models.dropout import WORD
-from clustered_fl.models.kernels import MARGIN, TAPS, correlate, flip, pool, unpool
-from clustered_fl.models.kernels import weight_gradient as conv_weight_gradient
+from clustered_fl.models.kernels import MARGIN, TAPS
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
 
 
 class Data(NamedTuple):
-    """Images uint8 [N, pixels], and what a pixel becomes: value * scale - shift, in float32."""
+    """Images uint8 [N, pixels]; a pixel becomes value * scale - shift, in float32."""
 
     images: ndarray
     scale: float
@@ -47,17 +39,12 @@ class Rule(NamedTuple):
 
 
 @compiled
-def _rows(buffer: ndarray, start: int, rows: int, units: int) -> ndarray:
-    """[rows, stride(units)] of a flat buffer."""
-    width = stride(units)
-    return buffer[start : start + rows * width].reshape((rows, width))
-
-
-@compiled
-def _image(buffer: ndarray, start: int, channels: int, height: int, row: int) -> ndarray:
-    """[channels, height, row] of a flat buffer."""
-    size = channels * height * row
-    return buffer[start : start + size].reshape((channels, height, row))
+def _part(buffer: ndarray, start: int, shape: tuple[int, ...]) -> ndarray:
+    """An array of a shape, within a flat buffer."""
+    size = 1
+    for length in shape:
+        size *= length
+    return buffer[start : start + size].reshape(shape)
 
 
 @compiled
@@ -84,7 +71,7 @@ def _gather(data: Data, rows: ndarray, layer, values: ndarray) -> None:  # noqa:
     """Put the normalised images of a batch where the first layer reads them."""
     pixels, count = data.images.shape[1], len(rows)
     if layer.side == 0:
-        out = _rows(values, layer.input, filled(count), pixels)
+        out = _part(values, layer.input, (filled(count), stride(pixels)))
         out[count:] = 0
         for b in range(count):
             for i in range(pixels):
@@ -97,24 +84,17 @@ def _gather(data: Data, rows: ndarray, layer, values: ndarray) -> None:  # noqa:
 
 
 @compiled
-def _kernels(buffer: ndarray, start: int, outputs: int, inputs: int) -> ndarray:
-    """[outputs, inputs, 5, 5] of a flat buffer."""
-    size = outputs * inputs * TAPS * TAPS
-    return buffer[start : start + size].reshape((outputs, inputs, TAPS, TAPS))
-
-
-@compiled
 def _convolve(layer, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Convolution, ReLU and pooling."""
     side, rows, outputs = layer.side, layer.side - TAPS + 1, layer.outputs
-    image = _image(buffers.values, layer.input, layer.inputs, side, side * count)
-    weight = _kernels(buffers.parameters, layer.weight, outputs, layer.inputs)
-    z = _image(buffers.values, layer.z, outputs, rows, rows * count)
+    image = _part(buffers.values, layer.input, (layer.inputs, side, side * count))
+    weight = _part(buffers.parameters, layer.weight, (outputs, layer.inputs, TAPS, TAPS))
+    z = _part(buffers.values, layer.z, (outputs, rows, rows * count))
     for o in range(outputs):
         z[o] = buffers.parameters[layer.bias + o]
-    correlate(image, weight, 0, count, z)
+    kernels.correlate(image, weight, 0, count, z)
     half = rows // 2
-    pool(z, count, _image(buffers.values, layer.output, outputs, half, half * count))
+    kernels.pool(z, count, _part(buffers.values, layer.output, (outputs, half, half * count)))
 
 
 @compiled
@@ -122,13 +102,13 @@ def _unpool(layer, buffers: Buffers, count: int) -> ndarray:  # noqa: ANN001
     """Gradient before ReLU and pooling [outputs, rows, (columns + 2 * MARGIN) * count]."""
     rows, outputs = layer.side - TAPS + 1, layer.outputs
     half, margin = rows // 2, MARGIN * count
-    z = _image(buffers.values, layer.z, outputs, rows, rows * count)
-    pooled = _image(buffers.values, layer.output, outputs, half, half * count)
-    slope = _image(buffers.slopes, layer.output, outputs, half, half * count)
-    dz = _image(buffers.slopes, layer.z, outputs, rows, rows * count + 2 * margin)
+    z = _part(buffers.values, layer.z, (outputs, rows, rows * count))
+    pooled = _part(buffers.values, layer.output, (outputs, half, half * count))
+    slope = _part(buffers.slopes, layer.output, (outputs, half, half * count))
+    dz = _part(buffers.slopes, layer.z, (outputs, rows, rows * count + 2 * margin))
     dz[:, :, :margin] = 0
     dz[:, :, rows * count + margin :] = 0
-    unpool(z, pooled, slope, count, dz)
+    kernels.unpool(z, pooled, slope, count, dz)
     return dz
 
 
@@ -136,19 +116,20 @@ def _unpool(layer, buffers: Buffers, count: int) -> ndarray:  # noqa: ANN001
 def _convolve_back(layer, buffers: Buffers, count: int, rule: Rule, first: bool) -> None:  # noqa: ANN001
     """Gradient of the input, unless the layer is the first, and then a step of the layer."""
     side, outputs, inputs = layer.side, layer.outputs, layer.inputs
+    shape = outputs, inputs, TAPS, TAPS
     dz = _unpool(layer, buffers, count)
     if not first:
         channels = inputs + inputs % 2  # rows are written in pairs
-        flipped = _kernels(buffers.scratch, 0, channels, outputs)
+        flipped = _part(buffers.scratch, 0, (channels, outputs, TAPS, TAPS))
         flipped[:] = 0
-        flip(_kernels(buffers.parameters, layer.weight, outputs, inputs), flipped)
-        slope = _image(buffers.slopes, layer.input, channels, side, side * count)
+        kernels.flip(_part(buffers.parameters, layer.weight, shape), flipped)
+        slope = _part(buffers.slopes, layer.input, (channels, side, side * count))
         slope[:] = 0
-        correlate(dz, flipped, TAPS - 1, count, slope)
-    gradient = _kernels(buffers.scratch, 0, outputs, inputs)
+        kernels.correlate(dz, flipped, TAPS - 1, count, slope)
+    gradient = _part(buffers.scratch, 0, shape)
     gradient[:] = 0
-    image = _image(buffers.values, layer.input, inputs, side, side * count)
-    conv_weight_gradient(image, dz, count, gradient)
+    image = _part(buffers.values, layer.input, (inputs, side, side * count))
+    kernels.weight_gradient(image, dz, count, gradient)
     _step(buffers, layer.weight, gradient.ravel(), rule)
     bias = buffers.scratch[:outputs]
     for o in range(outputs):
@@ -160,7 +141,7 @@ def _convolve_back(layer, buffers: Buffers, count: int, rule: Rule, first: bool)
 def _flatten(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Bring the output of the last convolution to the first dense layer."""
     image = buffers.values[layer.output : layer.output + after.inputs * count]
-    x = _rows(buffers.values, after.input, filled(count), after.inputs)
+    x = _part(buffers.values, after.input, (filled(count), stride(after.inputs)))
     x[count:] = 0
     x[:count, : after.inputs] = image.reshape((after.inputs, count)).T
 
@@ -169,7 +150,7 @@ def _flatten(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN00
 def _flatten_back(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Bring the gradient of the first dense layer's input to the last convolution."""
     image = buffers.slopes[layer.output : layer.output + after.inputs * count]
-    slope = _rows(buffers.slopes, after.input, count, after.inputs)
+    slope = _part(buffers.slopes, after.input, (count, stride(after.inputs)))
     image.reshape((after.inputs, count))[:] = slope[:, : after.inputs].T
 
 
@@ -177,25 +158,26 @@ def _flatten_back(layer, after, buffers: Buffers, count: int) -> None:  # noqa: 
 def _connect(layer, buffers: Buffers, batch: int) -> ndarray:  # noqa: ANN001
     """A dense layer before its ReLU, [batch, stride(outputs)]."""
     outputs = layer.outputs + layer.outputs % 2
-    x = _rows(buffers.values, layer.input, batch, layer.inputs)
-    weight = _rows(buffers.parameters, layer.weight, outputs, layer.inputs)
-    out = _rows(buffers.values, layer.output, batch, layer.outputs)
-    dense(x, weight, buffers.parameters[layer.bias : layer.bias + outputs], out)
+    x = _part(buffers.values, layer.input, (batch, stride(layer.inputs)))
+    weight = _part(buffers.parameters, layer.weight, (outputs, stride(layer.inputs)))
+    out = _part(buffers.values, layer.output, (batch, stride(layer.outputs)))
+    dense_kernels.dense(x, weight, buffers.parameters[layer.bias : layer.bias + outputs], out)
     return out
 
 
 @compiled
 def _connect_back(layer, buffers: Buffers, batch: int, rule: Rule, first: bool) -> None:  # noqa: ANN001
     """Gradient of the input, unless the layer is the first, and then a step of the layer."""
-    outputs, inputs, width = layer.outputs, layer.inputs, stride(layer.inputs)
-    slope = _rows(buffers.slopes, layer.output, batch, outputs)
+    outputs, width = layer.outputs, stride(layer.inputs)
+    slope = _part(buffers.slopes, layer.output, (batch, stride(outputs)))
     if not first:
-        weight = _rows(buffers.parameters, layer.weight, outputs + outputs % 2, inputs)
-        input_gradient(slope, weight, _rows(buffers.slopes, layer.input, batch, inputs))
-    x = _rows(buffers.values, layer.input, batch, inputs)
-    pair = _rows(buffers.scratch, 0, 2, inputs)
+        weight = _part(buffers.parameters, layer.weight, (outputs + outputs % 2, width))
+        out = _part(buffers.slopes, layer.input, (batch, width))
+        dense_kernels.input_gradient(slope, weight, out)
+    x = _part(buffers.values, layer.input, (batch, width))
+    pair = _part(buffers.scratch, 0, (2, width))
     for o in range(0, outputs, 2):
-        weight_gradient(x, slope, o, pair)
+        dense_kernels.weight_gradient(x, slope, o, pair)
         _step(buffers, layer.weight + o * width, pair.ravel(), rule)
     bias = buffers.scratch[:outputs]
     for o in range(outputs):
@@ -205,9 +187,9 @@ def _connect_back(layer, buffers: Buffers, batch: int, rule: Rule, first: bool) 
 
 @compiled
 def _forward(
-    layers: ndarray, buffers: Buffers, count: int, key: tuple[int, int], rule: Rule
+    layers: ndarray, buffers: Buffers, count: int, key: int, step: int, rule: Rule
 ) -> None:
-    """Activations of a batch; its dropout masks hang on the key of the epoch and the step."""
+    """Activations of a batch; its dropout masks depend on the key of the epoch and the step."""
     batch, convolutions = filled(count), 0
     for n in range(len(layers)):
         layer = layers[n]
@@ -220,13 +202,13 @@ def _forward(
         z = _connect(layer, buffers, batch)
         if n + 1 < len(layers):
             hidden = n - convolutions
-            stream = mixed(key[1] + mixed(key[0] + hidden & WORD) & WORD)
-            activate(z, layer.outputs, count, stream, rule.dropout)
+            stream = hashed(step + hashed(key + hidden & WORD) & WORD)
+            dense_kernels.activate(z, layer.outputs, count, stream, rule.dropout)
 
 
 @compiled
 def _backward(layers: ndarray, buffers: Buffers, count: int, rule: Rule) -> None:
-    """Gradients from the last layer to the first, each layer stepping when it is done with."""
+    """Gradients from the last layer to the first; each layer steps after passing them on."""
     batch = filled(count)
     for n in range(len(layers) - 1, -1, -1):
         layer = layers[n]
@@ -235,10 +217,10 @@ def _backward(layers: ndarray, buffers: Buffers, count: int, rule: Rule) -> None
             continue
         _connect_back(layer, buffers, batch, rule, n == 0)
         if n > 0 and layers[n - 1].side == 0:
-            values = _rows(buffers.values, layer.input, batch, layer.inputs)
-            deactivate(
-                values, _rows(buffers.slopes, layer.input, batch, layer.inputs), rule.dropout
-            )
+            shape = batch, stride(layer.inputs)
+            values = _part(buffers.values, layer.input, shape)
+            slopes = _part(buffers.slopes, layer.input, shape)
+            dense_kernels.deactivate(values, slopes, rule.dropout)
         elif n > 0:
             _flatten_back(layers[n - 1], layer, buffers, count)
 
@@ -247,17 +229,10 @@ def epoch_trainer(code: str) -> Callable[..., float]:
     """A compiled function that makes one pass over a client's samples.
 
     It trains the parameters in `buffers` in place and returns the cross-entropy summed over all
-    samples, each before its own step. Its arguments:
-
-        layers: of dtype `LAYER`, convolutions first.
-        buffers, data, rule: see there.
-        rows, targets: numbers of the samples in the order in which they are seen; their classes.
-        batch_size: samples per step.
-        key: of the dropout masks of this epoch.
-
-    Args:
-        code: fingerprint of this module. Numba keeps compiled code on disk and looks for changes
-            in the outermost function and in what it closes over only, not in other files.
+    samples, each before its own step. `layers` has dtype `LAYER`, convolutions first; `rows` and
+    `targets` are samples in the order of training and their classes; `key` is that of the epoch's
+    dropout masks. `code` is a digest of this module and of those that it calls, because Numba keeps
+    compiled code on disk and looks for changes in the outermost function and its closure only.
     """
 
     @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
@@ -267,12 +242,12 @@ def epoch_trainer(code: str) -> Callable[..., float]:
         for step in range(-(-len(rows) // batch_size)):
             part = rows[step * batch_size : (step + 1) * batch_size]
             wanted = targets[step * batch_size : (step + 1) * batch_size]
-            batch = filled(len(part))
             _gather(data, part, layers[0], buffers.values)
-            _forward(layers, buffers, len(part), (key, step), rule)
-            scores = _rows(buffers.values, last.output, batch, last.outputs)
-            slope = _rows(buffers.slopes, last.output, batch, last.outputs)
-            loss += cross_entropy(scores, wanted, last.outputs, slope)
+            _forward(layers, buffers, len(part), key, step, rule)
+            shape = filled(len(part)), stride(last.outputs)
+            scores = _part(buffers.values, last.output, shape)
+            slope = _part(buffers.slopes, last.output, shape)
+            loss += dense_kernels.cross_entropy(scores, wanted, last.outputs, slope)
             _backward(layers, buffers, len(part), rule)
         return loss
 

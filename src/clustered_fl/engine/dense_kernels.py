@@ -11,7 +11,10 @@ from numba import float32, njit
 from numba.extending import register_jitable
 from numpy import ndarray
 
-from clustered_fl.models.dropout import FIRST, SECOND, WORD
+from clustered_fl.models.dropout import WORD, mixed
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
 
 LANES = 16
 """Numbers in 64 bytes: a vector that crosses a cache line costs twice."""
@@ -19,6 +22,7 @@ BLOCK = 5
 """Samples that the loops work on at once."""
 
 compiled = njit(fastmath=True, nogil=True, error_model="numpy")
+hashed = compiled(mixed)
 
 
 @register_jitable
@@ -117,11 +121,9 @@ def descend(
 ) -> None:
     """A dense layer's input gradient and step of SGD in one pass over its weights.
 
-    Args:
-        x: input [B, I]. slope: gradient of the output [B, O].
-        weight: [O, I], trained in place. velocity: the same, untouched without momentum.
-        scale: of the weights' gradient. rate, momentum: of SGD.
-        out: becomes the gradient of the input [B, I], before the step; [0, I] if nobody wants it.
+    `x` [B, I] is the input and `slope` [B, O] the gradient of the output. `weight` [O, I] and with
+    momentum `velocity` are trained in place; `scale` multiplies the weights' gradient. `out`
+    becomes the gradient of the input [B, I] before the step; [0, I] if it is not wanted.
     """
     pair = np.empty((2, x.shape[1]), np.float32)
     out[:] = 0
@@ -141,16 +143,6 @@ def descend(
 
 
 @compiled
-def mixed(word: int) -> int:
-    """Hash of a 32-bit word, as `models.dropout.mixed`."""
-    word ^= word >> 16
-    word = (word * FIRST) & WORD
-    word ^= word >> 15
-    word = (word * SECOND) & WORD
-    return word ^ (word >> 16)
-
-
-@compiled
 def activate(z: ndarray, units: int, count: int, stream: int, dropout: float) -> None:
     """ReLU and, with a positive probability, dropout, in place."""
     lowest = round(dropout * 2**32)
@@ -158,7 +150,7 @@ def activate(z: ndarray, units: int, count: int, stream: int, dropout: float) ->
     for b in range(count):
         for i in range(units):
             z[b, i] = max(z[b, i], float32(0)) * scale
-            if lowest > 0 and mixed((b * units + i + stream) & WORD) < lowest:
+            if lowest > 0 and hashed((b * units + i + stream) & WORD) < lowest:
                 z[b, i] = 0
 
 

@@ -1,9 +1,8 @@
 """As `sequential`, but a dense layer takes its step inside the backward pass.
 
-The gradient of a dense layer's weights is as large as the weights: writing, clearing and reading it
-costs more than computing it once the weights leave the cache (26 MB in LEAF's network). Here the
-product that would be the gradient is added to the weights, or to the momentum, at once; with few
-samples also the gradient of the layer's input is made in the same pass over the weights.
+Once the weights leave the cache (26 MB in LEAF's network), writing, clearing and reading their
+gradient costs more than computing it. Here it is added to the weights, or to the momentum, at once;
+with few samples the gradient of the layer's input is made in the same pass over the weights.
 """
 
 from collections.abc import Callable
@@ -17,6 +16,9 @@ from clustered_fl.engine.dense_kernels import descend, filled
 from clustered_fl.engine.sequential import Descend, Sequential
 from clustered_fl.engine.workers import Worker
 from clustered_fl.engine.workload import Workload
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
 
 FEW = 20
 """With more samples a BLAS is faster than our loops."""
@@ -52,10 +54,11 @@ class _SteppingWorker(Worker):
         for layer in dense:
             layer.forward = self._forward(layer)
 
-    def begin_round(self) -> None:
-        """Forget the momentum."""
+    def load(self, model: Tensor, training: bool = False) -> nn.Module:
+        """Take on the parameters `model` [P], without momentum."""
         for velocity in self._velocity.values():
             velocity.zero_()
+        return super().load(model, training)
 
     def descend(self, rows: np.ndarray, client: int) -> tuple[Tensor, int]:
         """One step on the mean loss over `rows`; returns the summed loss and its terms."""
@@ -121,5 +124,4 @@ class InPlace(Sequential):
     def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
         worker: _SteppingWorker = self.workers.own(_SteppingWorker)
         worker.load(start, training=True)
-        worker.begin_round()
         return worker, worker.descend

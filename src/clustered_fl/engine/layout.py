@@ -1,8 +1,9 @@
 """Where everything of a network lies in the flat arrays that `compiled_kernels` works on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -10,38 +11,15 @@ from torch import nn
 
 from clustered_fl.engine.dense_kernels import filled, stride
 from clustered_fl.models.kernels import MARGIN, TAPS, even
+from clustered_fl.models.numerics import NUMERICS
 
-LAYER = np.dtype(
-    [
-        (name, np.int64)
-        for name in (
-            "inputs",  # channels or units
-            "outputs",
-            "side",  # of the input image; 0 says that the layer is dense
-            "weight",  # where each begins in the parameters
-            "bias",
-            "input",  # where each begins in the activations and in their gradients
-            "z",  # a convolution before ReLU and pooling
-            "output",
-        )
-    ]
-)
+__numerics__ = NUMERICS
 
-
-class PlainNetwork(Protocol):
-    """Layers of `models.kernels`, possibly none, then dense layers with ReLU and dropout between.
-
-    A protocol, so that a run's code does not hang on networks that it does not train.
-
-    Attributes:
-        plain: True; says that nothing else happens between input and output.
-        dropout: probability of dropping a hidden unit of a dense layer.
-    """
-
-    plain: bool
-    convolutions: Sequence[nn.Conv2d]
-    layers: Sequence[nn.Linear]
-    dropout: float
+FIELDS = ("inputs", "outputs", "side", "weight", "bias", "input", "z", "output")
+LAYER = np.dtype([(name, np.int64) for name in FIELDS])
+"""A layer: its channels or units, and the side of its input image, 0 for a dense layer; where
+weight and bias begin in the parameters; where the input, a convolution before ReLU and pooling
+("z") and the output begin in the activations and in their gradients."""
 
 
 class Buffers(NamedTuple):
@@ -64,8 +42,7 @@ class Buffers(NamedTuple):
 class _Places:
     """Hands out places in a flat buffer, each beginning at a multiple of `LANES`."""
 
-    def __init__(self) -> None:
-        self.size = 0
+    size = 0
 
     def take(self, numbers: int) -> int:
         """Where the next `numbers` numbers begin."""
@@ -75,25 +52,19 @@ class _Places:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where everything of a network lies in the buffers.
+    """Where everything of a network lies: layers of dtype `LAYER`, and the sizes of the buffers."""
 
-    Attributes:
-        layers: of dtype `LAYER`.
-        parameters, activations, scratch: sizes of the buffers.
-    """
-
-    layers: np.ndarray
+    layers: ndarray
     parameters: int
     activations: int
     scratch: int
 
-    def views(self, buffer: np.ndarray) -> Iterator[np.ndarray]:
+    def views(self, buffer: ndarray) -> Iterator[ndarray]:
         """Weight and bias of each layer, in PyTorch's order and shapes, as parts of `buffer`."""
         for layer in self.layers:
-            size = layer.outputs * layer.inputs
             if layer.side:
                 shape = (layer.outputs, layer.inputs, TAPS, TAPS)
-                yield buffer[layer.weight :][: size * TAPS * TAPS].reshape(shape)
+                yield buffer[layer.weight :][: prod(shape)].reshape(shape)
             else:
                 width = stride(layer.inputs)
                 rows = buffer[layer.weight :][: layer.outputs * width].reshape(-1, width)
@@ -101,12 +72,11 @@ class Plan:
             yield buffer[layer.bias :][: layer.outputs]
 
 
-def plan(network: PlainNetwork, side: int, batch: int) -> Plan:
-    """Lay a network out.
+def plan(network: nn.Module, side: int, batch: int) -> Plan:
+    """Lay out a network for images [side, side] in batches of at most `batch`.
 
-    Args:
-        side: height and width of its images.
-        batch: the largest batch.
+    The network is `plain`: `convolutions` as in `models.kernels`, possibly none, and then dense
+    `layers` with ReLU and `dropout` between.
     """
     parameters, activations = _Places(), _Places()
     batch = filled(batch)

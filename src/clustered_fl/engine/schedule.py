@@ -1,7 +1,7 @@
-"""Who trains on what in which step, for clients that train at once.
+"""What each client trains on in each step, for clients that train at once.
 
-Clients differ in their number of samples. A batch that a client cannot fill is filled up with -1,
-which stands for no sample, so that no sample counts twice; a client without samples left is idle.
+Clients differ in their number of samples. A batch that a client cannot fill is filled up with -1
+for no sample, so that no sample counts twice; a client without samples left is idle.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,13 @@ import torch
 from torch import Tensor
 
 from clustered_fl.engine.workload import Workload
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
 
 
 class Schedule(NamedTuple):
-    """Who trains on what in which step.
+    """What K clients train on in each step.
 
     Attributes:
         rows: int64 [steps, K, B] pooled rows, -1 where a batch has no sample.
@@ -31,7 +34,7 @@ class Schedule(NamedTuple):
 
     @classmethod
     def idle(cls, steps: int, clients: int, batch: int) -> "Schedule":
-        """Nobody trains."""
+        """No client trains."""
         marks = torch.zeros(steps, clients, dtype=torch.int64)
         rows = torch.full((steps, clients, batch), -1)
         return cls(rows, marks, marks.clone(), marks.bool())
@@ -44,11 +47,9 @@ class Schedule(NamedTuple):
 def build_schedule(
     workload: Workload, clients: Sequence[int], round_: int, shape: tuple[int, int, int]
 ) -> Schedule:
-    """All epochs of a round.
+    """All epochs of a round, in a multiple of the steps of a block.
 
-    Args:
-        shape: steps of a block, of which the steps are a multiple; K, at least the number of
-            clients, the others being idle; and B.
+    `shape` is the steps of a block, K and B. Clients beyond those given are idle.
     """
     block, stacked, batch = shape
     epochs = workload.settings.epochs
@@ -58,17 +59,12 @@ def build_schedule(
     for k, client in enumerate(clients):
         first = 0
         for epoch in range(epochs):
-            rows = _batches(workload.order(client, round_, epoch), batch)
+            rows = workload.order(client, round_, epoch)
+            rows = np.pad(rows, (0, -len(rows) % batch), constant_values=-1).reshape(-1, batch)
             steps = slice(first, first + len(rows))
-            schedule.rows[steps, k] = rows
+            schedule.rows[steps, k] = torch.from_numpy(rows)
             schedule.keys[steps, k] = workload.dropout_key(client, round_, epoch)
             schedule.numbers[steps, k] = torch.arange(len(rows))
             schedule.last[steps, k] = epoch == epochs - 1
             first = steps.stop
     return schedule
-
-
-def _batches(rows: np.ndarray, batch: int) -> Tensor:
-    """Consecutive parts of `rows` [steps, batch], the last one filled up with -1."""
-    missing = -len(rows) % batch
-    return torch.from_numpy(np.pad(rows, (0, missing), constant_values=-1)).view(-1, batch)

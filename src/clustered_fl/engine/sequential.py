@@ -7,24 +7,68 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from clustered_fl.engine.update import Update
 from clustered_fl.engine.workers import Worker, Workers
-from clustered_fl.engine.workload import Workload
+from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.models.dropout import begin_epoch, next_step
 
 Descend = Callable[[np.ndarray, int], tuple[Tensor, int]]
 """Takes a step on rows of a client; returns the summed loss before it and its terms."""
+BETAS, EPSILON = (0.9, 0.999), 1e-8
+"""Adam's, as in PyTorch and in Kingma and Ba (2015)."""
+
+
+class Update:
+    """One round's optimiser on flat parameters [..., P] of one client or of many.
+
+    Its state starts empty; FedProx pulls towards the `start` models.
+    """
+
+    def __init__(self, settings: LocalSettings, start: Tensor) -> None:
+        self.settings, self.start = settings, start
+        adam = settings.optimiser == "adam"
+        self.first = torch.zeros_like(start) if adam or settings.momentum else None
+        self.second = torch.zeros_like(start) if adam else None
+        self.steps = torch.zeros((), device=start.device)
+
+    def reset(self) -> None:
+        """Empty the state in place, for a captured graph keeps using that memory."""
+        for state in (self.first, self.second, self.steps):
+            if state is not None:
+                state.zero_()
+
+    def step(self, model: Tensor, gradient: Tensor, active: Tensor | None = None) -> None:
+        """One step on `model` [..., P] in place; `gradient` is spent.
+
+        Models where `active`, bool [..., 1], is False stay as they are.
+        """
+        settings, direction = self.settings, gradient
+        if settings.proximal:
+            gradient.add_(model - self.start, alpha=settings.proximal)
+        if settings.clip is not None:
+            # In double precision: the sum of millions of float32 squares is off by 1e-4.
+            norm = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True, dtype=torch.float64)
+            gradient.mul_((settings.clip / (norm + 1e-12)).clamp(max=1.0).float())
+        if self.second is not None:
+            direction = self._adam(gradient)
+        elif self.first is not None:
+            direction = self.first.mul_(settings.momentum).add_(gradient)
+        if active is not None:
+            direction = direction.masked_fill(~active, 0)
+        model.add_(direction, alpha=-settings.lr)
+
+    def _adam(self, gradient: Tensor) -> Tensor:
+        """The step in units of the learning rate: Kingma and Ba (2015), Algorithm 1."""
+        self.steps += 1
+        self.first.lerp_(gradient, 1 - BETAS[0])
+        self.second.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+        mean = self.first / (1 - BETAS[0] ** self.steps)
+        return mean / ((self.second / (1 - BETAS[1] ** self.steps)).sqrt() + EPSILON)
 
 
 class Sequential:
-    """One client after the other on each thread.
-
-    Args:
-        workload: what is trained.
-        workers: the threads.
-    """
+    """One client after the other on each thread."""
 
     def __init__(self, workload: Workload, workers: Workers) -> None:
         self.workload, self.workers = workload, workers
@@ -34,31 +78,29 @@ class Sequential:
         """Always."""
         return True
 
-    def train(
-        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
-    ) -> tuple[Tensor, Tensor]:
-        """Updates [n, P] and mean losses [n] of the last epoch, from n start models [P]."""
+    def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
+        """Updates and losses of n clients, each from its own start model [P]."""
         updates = start[0].new_empty(len(clients), len(start[0]))
         losses = torch.empty(len(clients))
 
         def one(i: int) -> None:
-            worker, descend = self._begin(start[i])
-            losses[i] = self._client(worker.network, descend, clients[i], round_)
-            torch.sub(worker.model, start[i], out=updates[i])
+            losses[i] = self._client(start[i], clients[i], round_, updates[i])
 
         self.workers.map(one, range(len(clients)))
         return updates, losses.to(updates.device)
 
-    def _client(self, network: nn.Module, descend: Descend, client: int, round_: int) -> Tensor:
-        """Make the steps of one client; returns the mean loss of the last epoch."""
+    def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> Tensor:
+        """Write one client's update to `out` [P]; returns the mean loss of its last epoch."""
+        worker, descend = self._begin(start)
         for epoch in range(self.workload.settings.epochs):
             total, terms = torch.zeros((), device=self.workload.device), 0
             key = self.workload.dropout_key(client, round_, epoch)
-            begin_epoch(network, torch.tensor(key, device=self.workload.device))
+            begin_epoch(worker.network, torch.tensor(key, device=self.workload.device))
             for rows in self.workload.batches(self.workload.order(client, round_, epoch)):
                 loss, count = descend(rows, client)
-                next_step(network)
+                next_step(worker.network)
                 total, terms = total + loss, terms + count
+        torch.sub(worker.model, start, out=out)
         return total / terms
 
     def _begin(self, start: Tensor) -> tuple[Worker, Descend]:

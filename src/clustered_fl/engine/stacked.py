@@ -7,10 +7,9 @@ launch the operations than to compute them; within a block and between blocks no
 GPU. **Not yet seen on a GPU**: the tests run the same steps on a CPU, where nothing is captured.
 
 Batches have one size for the whole federation; places without a sample have weight 0, and a client
-without samples left stays as it is. So it does not matter to a client who else is in the cohort,
-only how many, and that only to rounding: the libraries choose kernels by the size of the stack. On
-the CPU that we tried, its update is the same bits in every stack of three clients or more, and
-stacks are filled up to three there (`FEWEST`). On a GPU expect agreement to rounding.
+without samples left stays as it is. An update therefore depends on the number of clients beside it
+alone, and on that only to rounding: the libraries choose kernels by the size of the stack. On the
+CPU that we tried, it is the same bits in every stack of three clients or more (`FEWEST`).
 """
 
 import copy
@@ -24,49 +23,40 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from clustered_fl.engine.schedule import Schedule, build_schedule
-from clustered_fl.engine.update import Update
+from clustered_fl.engine.sequential import Update
 from clustered_fl.engine.workers import Workers
-from clustered_fl.engine.workload import Workload
+from clustered_fl.engine.workload import Trained, Workload
 from clustered_fl.models.dropout import buffers
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
 
 UNSUPPORTED = (nn.RNNBase, _BatchNorm, _DropoutNd)
 """Layers that cannot be stacked: recurrent ones have no batching rule, so that vmap would loop over
 the clients; batch normalisation writes to buffers that the clients would share; PyTorch's dropout
 draws from one stream for all of them."""
-
 BLOCK = {"cpu": 1, "cuda": 8}
 """Steps of a block: a replay costs as much as a few of the hundred launches of a step, so that
-longer blocks would save little, but add steps in which nobody trains to the end of a round."""
-
+longer blocks would save little, but add idle steps to the end of a round."""
 FEWEST = {"cpu": 3, "cuda": 1}
 """Smallest K. oneDNN takes other kernels for the convolutions of one client, and of two."""
-
 BYTES = 2 * 2**30
 """Memory of one stack. A step that reads and writes that much takes longer than its launches on any
 GPU, so that more clients at once would gain nothing; two of them fit into 8 GB beside the data."""
-
 KEPT = 2
-"""Stacks that are kept, with their graphs: enough for a method whose cohorts have one or two sizes.
-More would multiply the memory."""
-
+"""Stacks that are kept, with their graphs: enough for a method whose cohorts have two sizes."""
 COPIES = 10
-"""Vectors [P] per client: model, start, two moments, the gradient whole and in parts, and the
-passing results of a step."""
-
+"""Vectors [P] per client: model, start, two moments, gradient whole and in parts, temporaries."""
 WARM_UP = 3
 """Blocks before the capture, in which libraries set themselves up (PyTorch's CUDA semantics)."""
 
 
 class Objective:
-    """Loss and gradient of every client, each with its own model and batch.
-
-    Attributes:
-        network: its own parameters are not used.
-        size: number of parameters P.
-    """
+    """Loss and gradient of every client, each with its own model of `size` P and batch."""
 
     def __init__(self, workload: Workload) -> None:
         self._task = workload.task
+        # Its own parameters are not used.
         self.network = copy.deepcopy(workload.network).to(workload.device).train()
         for layer in self.network.modules():
             if hasattr(layer, "direct"):
@@ -84,15 +74,7 @@ class Objective:
     def gradients(
         self, views: dict[str, Tensor], label_maps: Tensor, step: Schedule, out: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Write the gradients of the summed losses to `out` [K, P].
-
-        Args:
-            views: of the models.
-            label_maps: [K, classes].
-            step: a schedule of one step, without its first axis.
-        Returns:
-            Summed losses [K], and numbers of terms [K].
-        """
+        """Write a step's gradients of summed losses to `out` [K, P]; returns losses and terms."""
         gradients, found = self._all(views, label_maps, step.rows, step.keys, step.numbers)
         torch.cat([part.flatten(1) for part in gradients.values()], 1, out=out)
         return found
@@ -106,14 +88,13 @@ class Objective:
         targets = task.targets(rows, label_map)
         held = parameters | buffers(self.network, *stream)
         scores = functional_call(self.network, held, (task.inputs(rows),))
-        # Filled, not multiplied: a row that belongs to nobody may have any loss.
+        # Filled, not multiplied: a row of no client may have any loss.
         losses = task.losses(scores, targets).masked_fill(absent, 0)
         return losses.sum(), task.counts(targets).masked_fill(absent, 0).sum()
 
     def saved_bytes(self, batch: int) -> int:
         """What the backward pass of one client keeps of the forward pass."""
-        sizes = []
-        device = next(self.network.parameters()).device
+        sizes, device = [], next(self.network.parameters()).device
         images = self._task.inputs(torch.zeros(batch, dtype=torch.int64, device=device))
         with saved_tensors_hooks(lambda kept: sizes.append(kept.nbytes), lambda kept: kept):
             self.network(images)
@@ -126,8 +107,7 @@ Block = Callable[[], None]
 def captured(block: Block) -> Block:
     """Record the operations of `block` and return what replays them, on the same memory.
 
-    The warm-up is on a stream of its own, as PyTorch's CUDA semantics prescribe. It runs the
-    block, so whoever calls this has the block do nothing that lasts.
+    The warm-up (PyTorch's CUDA semantics) runs the block, which must do nothing that lasts.
     """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -145,12 +125,7 @@ class Stack:
     """The memory in which K clients train, and the block of steps that works on it.
 
     Every tensor here keeps its place for good: a captured block knows nothing but addresses.
-
-    Args:
-        workload: what is trained.
-        objective: its gradients.
-        shape: steps of a block, K and B.
-        record: turns the block into what is run instead.
+    `shape` is the steps of a block, K and B; `record` turns the block into what is run instead.
     """
 
     def __init__(
@@ -172,12 +147,16 @@ class Stack:
         self._schedule = Schedule.idle(*shape).to(device)
         self._run = record(self._block)
 
-    def train(
-        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
-    ) -> tuple[Tensor, Tensor]:
-        """Updates [n, P] and mean losses [n] of n <= K clients."""
+    def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
+        """Updates and losses of n <= K clients; what trained here before is forgotten."""
         n, block = len(clients), self._shape[0]
-        self._begin(start, clients)
+        for place in (self._models, self._start):
+            torch.stack(list(start), out=place[:n])
+            place[n:] = 0
+        self._label_maps[:n] = self._workload.label_maps[list(clients)]
+        self._update.reset()
+        self._losses.zero_()
+        self._terms.zero_()
         schedule = build_schedule(self._workload, clients, round_, self._shape)
         schedule = schedule.to(self._models.device)
         for first in range(0, len(schedule.rows), block):
@@ -186,38 +165,20 @@ class Stack:
             self._run()
         return self._models[:n] - self._start[:n], self._losses[:n] / self._terms[:n]
 
-    def _begin(self, start: Sequence[Tensor], clients: Sequence[int]) -> None:
-        """Forget what trained here before."""
-        n = len(clients)
-        for place in (self._models, self._start):
-            torch.stack(list(start), out=place[:n])
-            place[n:] = 0
-        self._label_maps[:n] = self._workload.label_maps[list(clients)]
-        self._update.reset()
-        self._losses.zero_()
-        self._terms.zero_()
-
     def _block(self) -> None:
-        for step in zip(*self._schedule, strict=True):
-            self._step(Schedule(*step))
-
-    def _step(self, step: Schedule) -> None:
-        """One step of every client that has a batch."""
-        gradient, passed_over = self._gradient, ~step.last
-        losses, terms = self._objective.gradients(self._views, self._label_maps, step, gradient)
-        gradient.div_(terms.clamp(min=1)[:, None])
-        self._update.step(self._models, gradient, (step.rows >= 0).any(1, keepdim=True))
-        self._losses += losses.masked_fill(passed_over, 0)
-        self._terms += terms.masked_fill(passed_over, 0)
+        """In each step one step of every client that has a batch."""
+        gradient, maps = self._gradient, self._label_maps
+        for step in map(Schedule, *self._schedule):
+            losses, terms = self._objective.gradients(self._views, maps, step, gradient)
+            gradient.div_(terms.clamp(min=1)[:, None])
+            self._update.step(self._models, gradient, (step.rows >= 0).any(1, keepdim=True))
+            passed_over = ~step.last
+            self._losses += losses.masked_fill(passed_over, 0)
+            self._terms += terms.masked_fill(passed_over, 0)
 
 
 class Stacked:
-    """A step of every client at once, in stacks that fit into memory.
-
-    Args:
-        workload: what is trained.
-        workers: unused; a GPU needs no threads.
-    """
+    """A step of every client at once, in stacks that fit into memory; a GPU needs no threads."""
 
     def __init__(self, workload: Workload, workers: Workers) -> None:
         self._workload, self._objective = workload, Objective(workload)
@@ -233,10 +194,8 @@ class Stacked:
         stackable = not any(isinstance(m, UNSUPPORTED) for m in workload.network.modules())
         return stackable and workload.settings.layers == "all"
 
-    def train(
-        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
-    ) -> tuple[Tensor, Tensor]:
-        """Updates [n, P] and mean losses [n] of the last epoch, from n start models [P]."""
+    def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
+        """Updates and losses of n clients, each from its own start model [P]."""
         updates = start[0].new_empty(len(clients), len(start[0]))
         losses = updates.new_empty(len(clients))
         size, parts = self._parts(clients)
@@ -249,7 +208,7 @@ class Stacked:
     def _parts(self, clients: Sequence[int]) -> tuple[int, list[list[int]]]:
         """Size of a stack, and which places in `clients` train together.
 
-        The parts are equal but for the last, so that one stack serves them all, and clients with
+        All parts but the last are of one size, so that one stack serves them, and clients with
         similarly many samples train together, so that few are idle.
         """
         train, n = self._workload.federation.train, len(clients)

@@ -1,7 +1,6 @@
 """What a batch is, what its loss is, and how a client is scored: image classes or next words."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -9,36 +8,9 @@ from torch.nn import functional
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.errors import InputError
+from clustered_fl.models.inputs import Inputs, ReconstructedInputs, WordInputs
 
 PADDING, UNKNOWN = 0, 1
-
-
-class Task(Protocol):
-    """The part of training that depends on the kind of data."""
-
-    metric: str
-    """What evaluation reports: "accuracy" (fraction) or "perplexity"."""
-
-    def inputs(self, rows: Tensor) -> Tensor:
-        """What the network sees of the pooled rows [batch]."""
-
-    def targets(self, rows: Tensor, label_map: Tensor) -> Tensor:
-        """What one client wants the network to answer, given its label map [classes]."""
-
-    def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """Loss summed over the batch, a scalar."""
-
-    def terms(self, targets: Tensor) -> int:
-        """Number of terms in that sum."""
-
-    def losses(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """Loss of each sample [batch], summed over its terms."""
-
-    def counts(self, targets: Tensor) -> Tensor:
-        """Number of terms of each sample [batch]."""
-
-    def score(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """The sum whose mean over terms gives the metric, a scalar."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +18,7 @@ class ImageTask:
     """Classification of images kept as uint8 and normalised when gathered.
 
     Attributes:
-        x: uint8 [N, C, H, W]. y: int64 [N].
+        x, y: uint8 [N, C, H, W], and int64 [N].
         mean, deviation: pixels become (value / 255 - mean) / deviation.
     """
 
@@ -93,11 +65,9 @@ class ImageTask:
 class ReconstructionTask(ImageTask):
     """Classification and reconstruction at once, for networks that answer (scores, images).
 
-    The loss of a sample is w times the squared error, averaged over its pixels, and 1 - w times the
-    cross-entropy (REPA's supervised autoencoder; w = 1 is a plain autoencoder, 0 a classifier).
-
-    Attributes:
-        reconstruction: w.
+    The loss of a sample is w (`reconstruction`) times the squared error, averaged over its pixels,
+    and 1 - w times the cross-entropy (REPA's supervised autoencoder; w = 1 is a plain autoencoder,
+    0 a classifier).
     """
 
     reconstruction: float = 0.5
@@ -133,10 +103,8 @@ class ReconstructionTask(ImageTask):
 class WordTask:
     """Next-word prediction on articles cut to `length` words of a vocabulary of `vocabulary` ids.
 
-    Rarer words become <unk>; padding is neither an input that is learnt from nor a target.
-
-    Attributes:
-        x: int32 [N, T] token ids by falling frequency, 0 is padding.
+    `x`, int32 [N, T], has token ids by falling frequency. Rarer words become <unk>; padding (0) is
+    neither an input that is learnt from nor a target.
     """
 
     x: Tensor
@@ -155,10 +123,8 @@ class WordTask:
 
     def loss(self, scores: Tensor, targets: Tensor) -> Tensor:
         """Cross-entropy summed over the words that are not padding."""
-        flat = scores.flatten(0, 1)
-        return functional.cross_entropy(
-            flat, targets.flatten(), ignore_index=PADDING, reduction="sum"
-        )
+        flat = scores.flatten(0, 1), targets.flatten()
+        return functional.cross_entropy(*flat, ignore_index=PADDING, reduction="sum")
 
     def terms(self, targets: Tensor) -> int:
         """Number of words that are not padding."""
@@ -166,10 +132,8 @@ class WordTask:
 
     def losses(self, scores: Tensor, targets: Tensor) -> Tensor:
         """Cross-entropy of each article, summed over the words that are not padding."""
-        found = functional.cross_entropy(
-            scores.transpose(1, 2), targets, ignore_index=PADDING, reduction="none"
-        )
-        return found.sum(1)
+        given = scores.transpose(1, 2), targets
+        return functional.cross_entropy(*given, ignore_index=PADDING, reduction="none").sum(1)
 
     def counts(self, targets: Tensor) -> Tensor:
         """Number of words of each article that are not padding."""
@@ -180,31 +144,26 @@ class WordTask:
         return self.loss(scores, targets)
 
 
-def build_task(
-    dataset: Dataset,
-    device: torch.device,
-    normalise: tuple[float, float],
-    length: int,
-    vocabulary: int,
-    reconstruction: float | None = None,
-) -> Task:
-    """Put the data on the device once and return its task.
+Task = ImageTask | WordTask
+"""What training needs to know of the data: what the network is given (`inputs`) and asked for
+(`targets`), the loss summed over a batch and its number of terms, both also for each sample
+(`losses`, `counts`), and the sum (`score`) whose mean over terms gives the `metric`."""
 
-    Args:
-        dataset: images (uint8) or articles (int32).
-        device: where the data stays.
-        normalise: mean and standard deviation for images.
-        length, vocabulary: for articles.
-        reconstruction: weight of the squared error where images are reconstructed too.
-    Raises:
-        InputError: if articles are cut so short that there is no word to predict.
+
+def build_task(dataset: Dataset, device: torch.device, inputs: Inputs, vocabulary: int = 0) -> Task:
+    """Put images (uint8) or articles (int32) on the device once and return their task.
+
+    `vocabulary` is the number of words that a network for articles knows.
+
+    Raises: InputError if the network is for another kind of data.
     """
-    x = torch.from_numpy(dataset.x)
-    if dataset.x.ndim == 4:
-        images = (x.to(device), torch.from_numpy(dataset.y).to(device), *normalise)
-        if reconstruction is None:
-            return ImageTask(*images)
-        return ReconstructionTask(*images, reconstruction=reconstruction)
-    if length < 2:
-        raise InputError(f"model: length = {length} leaves no word to predict; needed are 2")
-    return WordTask(x.to(device), vocabulary, length)
+    x, of_words = torch.from_numpy(dataset.x).to(device), isinstance(inputs, WordInputs)
+    if of_words != (dataset.x.ndim != 4):
+        needed, found = ("texts", "images") if of_words else ("images", "texts")
+        raise InputError(f"the model needs {needed}, but the dataset {dataset.name} has {found}")
+    if of_words:
+        return WordTask(x, vocabulary, inputs.length)
+    images = (x, torch.from_numpy(dataset.y).to(device), *inputs.normalise)
+    if isinstance(inputs, ReconstructedInputs):
+        return ReconstructionTask(*images, reconstruction=inputs.reconstruction)
+    return ImageTask(*images)

@@ -1,13 +1,11 @@
 """Local training of many clients in one call.
 
-Every client's parameters are one row of a matrix [clients, P]. There are several ways to train
-them, which agree to rounding (tests/unit/test_engine.py); which is fastest depends on the network,
-the batch and the machine, see `engine.calibration`. With each of them a client's update is the same
-bits for any number of workers and in any company; `stacked` alone cannot promise it on a GPU.
+Every client's parameters are one row of a matrix [clients, P]. The ways to train them agree to
+rounding (tests/unit/test_engine.py). A client's update is the same bits for any number of workers
+and whatever clients are trained beside it; `stacked` alone cannot promise it on a GPU.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -20,48 +18,22 @@ from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.stacked import Stacked
 from clustered_fl.engine.task import Task
 from clustered_fl.engine.workers import Workers
-from clustered_fl.engine.workload import LocalSettings, Workload
+from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
-
-class Path(Protocol):
-    """One way to train clients."""
-
-    def __init__(self, workload: Workload, workers: Workers) -> None: ...
-
-    @staticmethod
-    def supports(workload: Workload) -> bool:
-        """Whether it can train this network with these settings on this device."""
-
-    def train(
-        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
-    ) -> tuple[Tensor, Tensor]:
-        """Updates [n, P] and mean losses [n] of the last epoch, from n start models [P]."""
-
-
-PATHS: dict[str, type[Path]] = {
-    "compiled": Compiled,
-    "in_place": InPlace,
-    "sequential": Sequential,
-    "stacked": Stacked,
-}
+PATHS = {"compiled": Compiled, "in_place": InPlace, "sequential": Sequential, "stacked": Stacked}
+"""The ways to train by name; the first of those that are fast is taken (`engine.calibration`)."""
 
 
 class Engine:
     """Trains and probes the clients of one federation.
 
     Args:
-        build: creates the network with random parameters.
-        task: batches and losses of the data.
-        federation: who holds what.
-        settings: local training.
-        seed: of the whole run.
-        device: "cpu" or a CUDA device.
+        build, task, federation, settings, seed, device: see `Workload`.
         workers: threads, each training one client at a time.
         path: key of `PATHS`.
-    Raises:
-        InputError: if there is no such path, or it cannot train this.
+    Raises: InputError if there is no such path, or it cannot train this.
     """
 
     def __init__(
@@ -90,22 +62,16 @@ class Engine:
 
     def initial_model(self, number: int = 0) -> Tensor:
         """Flat random parameters [P]; they depend on the seed and on which model it is only."""
-        numbers = (number,) if number else ()
-        draw = int(generator(self.seed, "initial model", *numbers).integers(2**31))
+        rng = generator(self.seed, "initial model", *([number] if number else []))
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(draw)
+            torch.manual_seed(int(rng.integers(2**31)))
             built = self.workload.build()
         return parameters_to_vector(built.parameters()).detach().to(self.device)
 
-    def train(
-        self, start: Sequence[Tensor], clients: Sequence[int], round_: int
-    ) -> tuple[Tensor, Tensor]:
+    def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
         """Train each client from its start model [P]; clients may share one, which is not copied.
 
-        Returns:
-            Weight updates [n, P] and the mean training loss of each client's last epoch [n].
-        Raises:
-            InputError: if a client's parameters are no longer finite, naming client and round.
+        Raises: InputError if a client's parameters are no longer finite, naming client and round.
         """
         updates, losses = self._path.train(start, clients, round_)
         broken = ~torch.isfinite(updates.sum(1))
@@ -119,16 +85,16 @@ class Engine:
 
     def gradients(self, models: Sequence[Tensor], clients: Sequence[int]) -> Tensor:
         """Full gradient of each client's risk at its model [P]: [n, P] (CFL eq. 46)."""
-        rows = range(len(clients))
-        return torch.stack(self.workers.map(lambda i: self._gradient(models[i], clients[i]), rows))
 
-    def _gradient(self, model: Tensor, client: int) -> Tensor:
-        worker, terms = self.workers.own(), 0
-        worker.load(model)
-        worker.gradient.zero_()
-        for rows in self.workload.batches(self.federation.train[client]):
-            terms += worker.backward(rows, client)[1]
-        return worker.gradient / terms
+        def one(model: Tensor, client: int) -> Tensor:
+            worker, terms = self.workers.own(), 0
+            worker.load(model)
+            worker.gradient.zero_()
+            for rows in self.workload.batches(self.federation.train[client]):
+                terms += worker.backward(rows, client)[1]
+            return worker.gradient / terms
+
+        return torch.stack(self.workers.map(one, models, clients))
 
 
 def supported(workload: Workload) -> list[str]:

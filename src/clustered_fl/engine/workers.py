@@ -2,8 +2,7 @@
 
 The network stays, and its parameters are views into one vector, so that a step of SGD is one
 operation and no memory is asked for between clients (the idea of pfl-research's resident model).
-Clients are shared out over threads, an operation never
-is: torch's own threads would cost a barrier per operation, and change the bits.
+An operation is never split over threads: that would cost a barrier each, and change the bits.
 """
 
 import threading
@@ -16,29 +15,29 @@ from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 
 from clustered_fl.engine.workload import Workload
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
 
 
 class Worker:
     """One network whose parameters and gradients are views into flat vectors.
 
-    Attributes:
-        network: in evaluation mode unless `load` says otherwise.
-        model, gradient: [P]. They never move, for bits may hang on where memory begins.
+    `model` and `gradient` [P] never move, because bits may depend on where memory begins. The
+    `network` is in evaluation mode unless `load` says otherwise.
     """
 
     def __init__(self, workload: Workload) -> None:
         self.workload, device = workload, workload.device
         self.network = workload.build().to(device)
-        size = sum(p.numel() for p in self.network.parameters())
-        self.model, self.gradient = (torch.zeros(size, device=device) for _ in range(2))
-        vector_to_parameters(self.model, self.network.parameters())
-        start = 0
-        for parameter in self.network.parameters():
-            end = start + parameter.numel()
-            parameter.grad = self.gradient[start:end].view_as(parameter)
-            start = end
+        parameters = list(self.network.parameters())
+        sizes = [p.numel() for p in parameters]
+        self.model, self.gradient = (torch.zeros(sum(sizes), device=device) for _ in range(2))
+        vector_to_parameters(self.model, parameters)
+        for parameter, part in zip(parameters, self.gradient.split(sizes), strict=True):
+            parameter.grad = part.view_as(parameter)
         if workload.settings.layers == "last":
-            for parameter in list(self.network.parameters())[:-2]:  # all but a weight and a bias
+            for parameter in parameters[:-2]:  # all but a weight and a bias
                 parameter.requires_grad_(False)
 
     def load(self, model: Tensor, training: bool = False) -> nn.Module:
@@ -56,21 +55,16 @@ class Worker:
 
 
 class Workers:
-    """The threads of one engine.
-
-    Args:
-        workload: whose network each thread gets.
-        number: of threads.
-    """
+    """A number of threads, each with networks of its own."""
 
     def __init__(self, workload: Workload, number: int) -> None:
         self.workload = workload
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(number)
 
-    def map(self, function: Callable, items: Sequence) -> list:
-        """Apply `function` to every item on the threads, results in order."""
-        return list(self._pool.map(function, items))
+    def map(self, function: Callable, *items: Sequence) -> list:
+        """As Python's `map`, on the threads."""
+        return list(self._pool.map(function, *items))
 
     def own(self, kind: type = Worker) -> Worker:
         """The calling thread's worker of a kind, made on first use."""

@@ -16,6 +16,9 @@ from clustered_fl.engine.task import Task
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
 
+Trained = tuple[Tensor, Tensor]
+"""Weight updates [n, P] of n clients, and the mean training loss of each one's last epoch [n]."""
+
 
 @settings(frozen=True, config=STRICT)
 class LocalSettings:
@@ -45,16 +48,7 @@ class LocalSettings:
 
 @dataclass(frozen=True)
 class Workload:
-    """Everything that an update of a client depends on, but its start model and the round.
-
-    Attributes:
-        build: creates the network with random parameters.
-        task: batches and losses of the data.
-        federation: who holds what.
-        settings: local training.
-        seed: of the whole run.
-        device: where data and models are.
-    """
+    """Everything that an update of a client depends on, but its start model and the round."""
 
     build: Callable[[], nn.Module]
     task: Task
@@ -81,8 +75,7 @@ class Workload:
 
     def dropout_key(self, client: int, round_: int, epoch: int) -> int:
         """Key of the dropout masks of an epoch, 32 bits."""
-        rng = generator(self.seed, "dropout", client, round_, epoch)
-        return int(rng.integers(2**32))
+        return int(generator(self.seed, "dropout", client, round_, epoch).integers(2**32))
 
     def batches(self, rows: np.ndarray) -> list[np.ndarray]:
         """Consecutive parts of `rows`; the last may be smaller."""
@@ -94,5 +87,5 @@ class Workload:
         return self.task.inputs(torch.from_numpy(rows).to(self.device))
 
     def targets(self, rows: np.ndarray, client: int) -> Tensor:
-        """What `client` wants the network to answer for pooled `rows`."""
+        """The right answers for pooled `rows` in the labels of `client`."""
         return self.task.targets(torch.from_numpy(rows).to(self.device), self.label_maps[client])

@@ -12,32 +12,21 @@ if TYPE_CHECKING:
 # Name in the ledger -> module and callable. Text, so that listing models imports none of them and a
 # run's code fingerprint covers only the network it trains.
 IMAGE_MODELS = {
-    "mlp": ("clustered_fl.models.cnn", "mlp"),
-    "small_conv_net": ("clustered_fl.models.cnn", "small_conv_net"),
-    "wide_conv_net": ("clustered_fl.models.cnn", "wide_conv_net"),
-    "le_net": ("clustered_fl.models.cnn", "le_net"),
-    "leaf_cnn": ("clustered_fl.models.cnn", "leaf_cnn"),
-    "three_conv_net": ("clustered_fl.models.cnn", "three_conv_net"),
+    name: ("clustered_fl.models.cnn", name)
+    for name in ("mlp", "small_conv_net", "wide_conv_net", "le_net", "leaf_cnn", "three_conv_net")
 }
 RECONSTRUCTING_MODELS = {
-    "supervised_autoencoder": (
-        "clustered_fl.models.supervised_autoencoder",
-        "supervised_autoencoder",
-    )
+    "supervised_autoencoder": ("clustered_fl.models.autoencoder", "supervised_autoencoder")
 }
 TEXT_MODELS = {"word_lstm": ("clustered_fl.models.lstm", "word_lstm")}
 MODELS = IMAGE_MODELS | RECONSTRUCTING_MODELS | TEXT_MODELS
 
 
-def model_module(name: str) -> str:
-    """Dotted name of the module that defines model `name`.
-
-    Raises:
-        InputError: if there is no such model.
-    """
+def model_entry(name: str) -> str:
+    """Where model `name` is defined, "module:function"; an InputError if there is none."""
     if name not in MODELS:
         raise InputError(f"unknown model {name!r}; allowed are {', '.join(sorted(MODELS))}")
-    return MODELS[name][0]
+    return ":".join(MODELS[name])
 
 
 def build_model(
@@ -46,16 +35,12 @@ def build_model(
     """Create model `name` with random parameters from torch's global generator.
 
     Args:
-        name: key of `MODELS`.
-        image_shape: (channels, height, width) of the data; ignored by text models.
-        classes: number of labels; ignored by text models.
+        image_shape, classes: (channels, height, width) and labels; ignored by text models.
         options: the model's own settings from the ledger (mlp: dropout; text models: widths).
-    Raises:
-        InputError: if the model is unknown, has no such setting, or does not fit the data.
+    Raises: InputError if the model is unknown, has no such setting, or does not fit the data.
     """
-    constructor = getattr(import_module(model_module(name)), MODELS[name][1])
-    if name in TEXT_MODELS:
-        return call(constructor, f"model {name}", options)
-    channels, side, _ = image_shape
-    given = {"channels": channels, "side": side, "classes": classes}
+    module, _, function = model_entry(name).partition(":")
+    constructor, given = getattr(import_module(module), function), {}
+    if name not in TEXT_MODELS:
+        given = {"channels": image_shape[0], "side": image_shape[1], "classes": classes}
     return call(constructor, f"model {name}", options, **given)

@@ -1,8 +1,6 @@
-"""Autoencoders whose codes stand for images: FLT's encoders for 28 x 28 and for 32 x 32 pixels.
+"""Autoencoders: FLT's encoders, whose codes describe images, and REPA's network, also a classifier.
 
-The paper says "two convolutional layers followed by a single fully connected layer" for both. Its
-code has that for grey images and a deeper residual network for CIFAR; so do we. Inputs are float32
-[batch, channels, side, side] in 0..1, and outputs are near.
+Images are float32 [batch, channels, side, side]; those of FLT's encoders lie in 0..1.
 """
 
 from typing import Annotated
@@ -17,12 +15,7 @@ Width = Annotated[int, Field(ge=1)]
 
 
 class Autoencoder(nn.Module):
-    """An encoder and a decoder.
-
-    Args:
-        encoder: images to codes [batch, e].
-        decoder: codes to images.
-    """
+    """An encoder of images to codes [batch, e], and a decoder of codes to images."""
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__()
@@ -51,11 +44,11 @@ def conv_autoencoder(channels: int, side: int, code: Width = 128) -> Autoencoder
 
     The encoder has 25,956 parameters for MNIST (the number in FLT's Table VI).
 
-    Raises:
-        InputError: if the side is no multiple of four.
+    Args:
+        code: width of the code of an image.
+    Raises: InputError if the side is no multiple of four.
     """
-    _require_multiple(side, 4)
-    small = side // 4
+    small = _quarter(side)
     encoder = nn.Sequential(
         *(nn.Conv2d(channels, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(16, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
@@ -74,16 +67,18 @@ def residual_autoencoder(
 ) -> Autoencoder:
     """Five convolutions, two residual blocks and batch normalisation, one fully connected layer.
 
-    The widths of FLT's public code (`extractor_models.py`), where `width` is 128: the encoder has
+    FLT says "two convolutional layers followed by a single fully connected layer" for grey images
+    and for CIFAR. Its code has this for CIFAR (`extractor_models.py`, `width` 128): the encoder has
     439,064 parameters for CIFAR-10, seven times as many as the clients' network.
 
-    Raises:
-        InputError: if the side is no multiple of four, or the width none of 16.
+    Args:
+        code: width of the code of an image.
+        width: number of filters of the widest convolutions, a multiple of 16.
+    Raises: InputError if the side is no multiple of four, or the width none of 16.
     """
-    _require_multiple(side, 4)
+    small, half, few = _quarter(side), width // 2, width // 16
     if width % 16:
         raise InputError(f"the residual autoencoder needs a width that 16 divides, not {width}")
-    small, half, few = side // 4, width // 2, width // 16
     encoder = nn.Sequential(
         *(nn.Conv2d(channels, half, 4, 2, 1), nn.ReLU(), nn.BatchNorm2d(half)),
         *(nn.Conv2d(half, width, 4, 2, 1), nn.ReLU(), nn.BatchNorm2d(width)),
@@ -107,32 +102,69 @@ def _residuals(width: int) -> tuple[nn.Module, ...]:
     return _Residual(width, width // 4), _Residual(width, width // 4), nn.ReLU()
 
 
-def _require_multiple(side: int, factor: int) -> None:
-    if side % factor:
-        raise InputError(f"the autoencoder needs a side that {factor} divides, not {side} pixels")
+def _quarter(side: int) -> int:
+    if side % 4:
+        raise InputError(f"the autoencoder needs a side that 4 divides, not {side} pixels")
+    return side // 4
 
 
-AUTOENCODERS = {
-    "conv_autoencoder": conv_autoencoder,
-    "residual_autoencoder": residual_autoencoder,
-}
+AUTOENCODERS = {"conv_autoencoder": conv_autoencoder, "residual_autoencoder": residual_autoencoder}
 
 
 def build_autoencoder(name: str, image_shape: tuple[int, ...], **options: int) -> Autoencoder:
     """Create autoencoder `name` with random parameters from torch's global generator.
 
     Args:
-        name: key of `AUTOENCODERS`.
         image_shape: (channels, height, width).
         options: from the ledger: code, the number e of entries of a code.
-    Raises:
-        InputError: if it is unknown, has no such setting, or does not fit the images.
+    Raises: InputError if it is unknown, has no such setting, or does not fit the images.
     """
     if name not in AUTOENCODERS:
         known = ", ".join(AUTOENCODERS)
         raise InputError(f"unknown autoencoder {name!r}; allowed are {known}")
     if len(image_shape) != 3 or image_shape[1] != image_shape[2]:
         raise InputError(f"autoencoders need square images, not samples of shape {image_shape}")
-    channels, side, _ = image_shape
-    given = {"channels": channels, "side": side}
+    given = {"channels": image_shape[0], "side": image_shape[1]}
     return call(AUTOENCODERS[name], f"autoencoder {name}", options, **given)
+
+
+class SupervisedAutoencoder(nn.Module):
+    """Convolutions to a code of an image; one head classifies it, another reconstructs the image.
+
+    The `encoder` gives codes [batch, code] before the ReLU. See `supervised_autoencoder`.
+    """
+
+    def __init__(self, channels: int, side: int, classes: int, code: int) -> None:
+        super().__init__()
+        small = ((side - 4) // 2 - 4) // 2
+        self.encoder = nn.Sequential(
+            *(nn.Conv2d(channels, 32, 5), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Conv2d(32, 64, 5), nn.ReLU(), nn.MaxPool2d(2)),
+            *(nn.Flatten(), nn.Linear(64 * small**2, code)),
+        )
+        self.classifier = nn.Sequential(nn.ReLU(), nn.Linear(code, classes))
+        self.decoder = nn.Sequential(
+            *(nn.Linear(code, 64 * small**2), nn.ReLU(), nn.Unflatten(1, (64, small, small))),
+            *(nn.Upsample(scale_factor=2), nn.ConvTranspose2d(64, 32, 5), nn.ReLU()),
+            *(nn.Upsample(scale_factor=2), nn.ConvTranspose2d(32, channels, 5)),
+        )
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Class scores [batch, classes] and images as drawn again."""
+        codes = self.encoder(images)
+        return self.classifier(codes), self.decoder(codes)
+
+
+def supervised_autoencoder(
+    channels: int, side: int, classes: int, code: Width = 512
+) -> SupervisedAutoencoder:
+    """Encoder and classifier have 608,702 parameters for FEMNIST.
+
+    REPA says "convolutional, ReLU, max pooling, and Softmax layers" and no more. These are the
+    layers of the classifier in the authors' follow-up code, whose code of 512 is what they compare,
+    and a decoder that mirrors them.
+
+    Args:
+        code: width of the code of an image.
+    """
+    return SupervisedAutoencoder(channels, side, classes, code)

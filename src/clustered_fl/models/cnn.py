@@ -1,13 +1,12 @@
 """Networks for images: fully connected and convolutional.
 
-The papers say "multilayer convolutional" and "five-layer convolutional" and no more; the choices
-and their reasons stand in each class. All inputs are float32 [batch, channels, height, width].
+The papers say "multilayer convolutional" and "five-layer convolutional" and no more; each function
+gives its choice and the reason. All inputs are float32 [batch, channels, height, width].
 """
 
 from itertools import pairwise
 from typing import Annotated
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
@@ -15,12 +14,14 @@ from torch.nn import functional
 from clustered_fl.models.dropout import Dropout
 from clustered_fl.models.kernels import conv_relu_pool
 
+POOLED = 2
+"""Convolutions of a `WideConvNet` that 2 x 2 max-pooling follows; later ones have none."""
+
 
 class ConvLayer(nn.Conv2d):
     """5 x 5 convolution, ReLU, 2 x 2 max-pooling on [channels, height, width, batch].
 
-    Attributes:
-        direct: use the loops of `kernels` on a CPU; torch.func's transforms need PyTorch's own.
+    `direct` uses the loops of `kernels` on a CPU; torch.func's transforms need PyTorch's own.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -35,16 +36,12 @@ class ConvLayer(nn.Conv2d):
 class ConvNet(nn.Module):
     """A few filters: `ConvLayer`s, possibly none, and fully connected layers, ReLU between.
 
+    `plain` says that this is all there is, which `engine.layout` relies on.
+
     Args:
-        channels: input channels.
-        side: input height and width.
         filters: outputs of the convolutions.
         hidden: widths of the hidden fully connected layers, possibly none.
-        classes: number of outputs.
-        dropout: probability with which a hidden unit is dropped in training.
-
-    Attributes:
-        plain: that this is all there is, which `engine.layout` relies on.
+        dropout: probability that a hidden unit is set to 0 in training.
     """
 
     plain = True
@@ -60,9 +57,8 @@ class ConvNet(nn.Module):
     ) -> None:
         super().__init__()
         self.dropout = dropout
-        self.convolutions = nn.ModuleList(
-            ConvLayer(a, b) for a, b in pairwise((channels, *filters))
-        )
+        pairs = pairwise((channels, *filters))
+        self.convolutions = nn.ModuleList(ConvLayer(a, b) for a, b in pairs)
         for _ in filters:
             side = (side - 4) // 2
         widths = ((channels, *filters)[-1] * side**2, *hidden, classes)
@@ -84,12 +80,10 @@ class WideConvNet(nn.Module):
     """Many filters, which PyTorch's convolutions are made for; otherwise as `ConvNet`.
 
     Args:
-        channels: input channels.
-        side: input height and width.
-        filters: outputs of the 5 x 5 convolutions, each with ReLU and 2 x 2 max-pooling.
-        padding: pixels of 0 around the input of each convolution.
+        filters: outputs of the convolutions, each with ReLU.
         hidden: width of the hidden fully connected layer.
-        classes: number of outputs.
+        kernel: height and width of the convolutions' kernels.
+        padding: pixels of 0 around the input of each convolution.
     """
 
     def __init__(
@@ -97,47 +91,29 @@ class WideConvNet(nn.Module):
         channels: int,
         side: int,
         filters: tuple[int, ...],
-        padding: int,
         hidden: int,
         classes: int,
+        kernel: int = 5,
+        padding: int = 0,
     ) -> None:
         super().__init__()
-        self.convolutions = nn.ModuleList(
-            nn.Conv2d(a, b, 5, padding=padding) for a, b in pairwise((channels, *filters))
-        )
-        for _ in filters:
-            side = (side + 2 * padding - 4) // 2
-        self.layers = nn.ModuleList(
-            [nn.Linear(filters[-1] * side**2, hidden), nn.Linear(hidden, classes)]
-        )
+        pairs = pairwise((channels, *filters))
+        self.convolutions = nn.ModuleList(nn.Conv2d(*ab, kernel, padding=padding) for ab in pairs)
+        for number in range(len(filters)):
+            side = (side + 2 * padding - kernel + 1) // (2 if number < POOLED else 1)
+        widths = (filters[-1] * side**2, hidden, classes)
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images [batch, channels, side, side] to class scores [batch, classes]."""
-        for convolution in self.convolutions:
-            # ReLU and maximum commute; on a quarter of the entries ReLU costs less.
-            images = functional.relu(functional.max_pool2d(convolution(images), 2))
+        for number, convolution in enumerate(self.convolutions):
+            images = convolution(images)
+            if number < POOLED:
+                # ReLU and maximum commute; on a quarter of the entries ReLU costs less.
+                images = functional.max_pool2d(images, 2)
+            images = functional.relu(images)
         first, last = self.layers
         return last(functional.relu(first(images.flatten(1))))
-
-
-class ThreeConvNet(nn.Module):
-    """Three 3 x 3 convolutions and two fully connected layers; see `three_conv_net`."""
-
-    def __init__(self, channels: int, side: int, classes: int) -> None:
-        super().__init__()
-        self.convolutions = nn.ModuleList(
-            [nn.Conv2d(a, b, 3) for a, b in ((channels, 32), (32, 64), (64, 64))]
-        )
-        remaining = ((side - 2) // 2 - 2) // 2 - 2
-        self.layers = nn.ModuleList([nn.Linear(64 * remaining**2, 64), nn.Linear(64, classes)])
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Map images [batch, channels, side, side] to class scores [batch, classes]."""
-        first, second, third = self.convolutions
-        features = functional.max_pool2d(functional.relu(first(images)), 2)
-        features = functional.max_pool2d(functional.relu(second(features)), 2)
-        features = functional.relu(third(features))
-        return self.layers[1](functional.relu(self.layers[0](torch.flatten(features, 1))))
 
 
 def mlp(
@@ -146,6 +122,9 @@ def mlp(
     """One hidden layer of 200 units: 159,010 parameters for MNIST.
 
     FLT's network for MNIST, which drops half of the hidden units in its code and none in its text.
+
+    Args:
+        dropout: probability that a hidden unit is set to 0 in training.
     """
     return ConvNet(channels, side, (), (200,), classes, dropout)
 
@@ -164,7 +143,7 @@ def wide_conv_net(channels: int, side: int, classes: int) -> WideConvNet:
 
     The network of the same authors' earlier simulator, as a second reading of Figs 6-8.
     """
-    return WideConvNet(channels, side, (32, 32), 0, 256, classes)
+    return WideConvNet(channels, side, (32, 32), 256, classes)
 
 
 def leaf_cnn(channels: int, side: int, classes: int) -> WideConvNet:
@@ -173,7 +152,7 @@ def leaf_cnn(channels: int, side: int, classes: int) -> WideConvNet:
     6,603,710 parameters for FEMNIST: the network of the LEAF benchmark, which FLT uses for FEMNIST
     and EMNIST.
     """
-    return WideConvNet(channels, side, (32, 64), 2, 2048, classes)
+    return WideConvNet(channels, side, (32, 64), 2048, classes, padding=2)
 
 
 def le_net(channels: int, side: int, classes: int) -> ConvNet:
@@ -185,10 +164,10 @@ def le_net(channels: int, side: int, classes: int) -> ConvNet:
     return ConvNet(channels, side, (6, 16), (120, 84), classes)
 
 
-def three_conv_net(channels: int, side: int, classes: int) -> ThreeConvNet:
+def three_conv_net(channels: int, side: int, classes: int) -> WideConvNet:
     """32, 64 and 64 filters, one hidden layer of 64: 122,570 parameters for CIFAR-10.
 
     The other reading of "five-layer convolutional", kept to see whether the choice of `le_net`
     matters (CFL, section V-C).
     """
-    return ThreeConvNet(channels, side, classes)
+    return WideConvNet(channels, side, (32, 64, 64), 64, classes, kernel=3)

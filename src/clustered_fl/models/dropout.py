@@ -1,9 +1,8 @@
 """Dropout whose masks are a function of a key, so that every way to train draws the same ones.
 
-PyTorch's dropout takes its masks from one global stream: they would depend on the order in which
-clients are trained. Here a unit's fate is a hash of (key, step, layer, sample in the batch, unit).
-The key belongs to a client's epoch; the same integer arithmetic runs in PyTorch and, compiled, in
-`clustered_fl.engine.compiled_kernels`.
+PyTorch's dropout takes its masks from one global stream, so that they would depend on the order of
+the clients. Here a unit is dropped by a hash of (key of the client's epoch, step, layer, sample in
+the batch, unit); `clustered_fl.engine.dense_kernels` compiles the same function.
 """
 
 import torch
@@ -14,7 +13,7 @@ WORD = 0xFFFFFFFF
 FIRST, SECOND = 0x7FEB352D, 0x846CA68B
 
 
-def mixed(word: Tensor) -> Tensor:
+def mixed(word: Tensor | int) -> Tensor | int:
     """Hash of each 32-bit word; int64 holds them, and its overflow leaves the low half right."""
     word = word ^ (word >> 16)
     word = (word * FIRST) & WORD
@@ -23,20 +22,11 @@ def mixed(word: Tensor) -> Tensor:
     return word ^ (word >> 16)
 
 
-def dropped_below(probability: float) -> int:
-    """A unit is dropped if its hash is smaller than this."""
-    return round(probability * 2**32)
-
-
 class Dropout(nn.Module):
     """Sets units to 0 with a probability while training, and divides the others by the rest.
 
-    Args:
-        probability: of being dropped.
-        layer: number of the layer, so that layers differ.
-
-    Attributes:
-        key: int64 tensor [], of one client's epoch. step: int64 tensor [], batches before this one.
+    `layer` is its number, so that layers differ. `key`, int64 [], is that of a client's epoch, and
+    `step`, int64 [], the number of batches before this one.
     """
 
     def __init__(self, probability: float, layer: int) -> None:
@@ -52,7 +42,7 @@ class Dropout(nn.Module):
             return values
         stream = mixed(self.step + mixed(self.key + self.layer & WORD) & WORD)
         units = torch.arange(values.numel(), device=values.device).view(values.shape)
-        kept = mixed(units + stream & WORD) >= dropped_below(self.probability)
+        kept = mixed(units + stream & WORD) >= round(self.probability * 2**32)
         return values * kept / (1 - self.probability)
 
 
@@ -73,6 +63,5 @@ def next_step(network: nn.Module) -> None:
 def buffers(network: nn.Module, key: Tensor, step: Tensor) -> dict[str, Tensor]:
     """Key and step of all dropout layers of `network`, as `torch.func.functional_call` wants."""
     layers = [name for name, layer in network.named_modules() if isinstance(layer, Dropout)]
-    return {
-        f"{name}.{part}": value for name in layers for part, value in (("key", key), ("step", step))
-    }
+    held = {"key": key, "step": step}
+    return {f"{name}.{part}": value for name in layers for part, value in held.items()}

@@ -1,10 +1,9 @@
 """5 x 5 convolution, ReLU and 2 x 2 max-pooling for few channels on the CPU, forward and backward.
 
-The networks of these papers have 1 to 32 channels. PyTorch's convolutions are made for many more
-and spend most of a training step there. With the samples of a batch as the innermost axis, every
-tap of the kernel is a product of one weight with a contiguous run of `width * batch` numbers, which
-compiles to plain vector code; `benchmarks/convolution.py` compares the two. The results agree to
-rounding (tests/unit/test_kernels.py), and do not depend on the number of threads.
+PyTorch's convolutions are made for more channels than the 1 to 32 of these papers. With the samples
+of a batch as the innermost axis, every tap of the kernel is a product of one weight with a
+contiguous run of `width * batch` numbers, which compiles to plain vector code
+(`benchmarks/convolution.py`). The results agree with PyTorch's to rounding.
 """
 
 import llvmlite.binding
@@ -15,13 +14,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from clustered_fl.errors import InputError
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
 
 TAPS = 5
 MARGIN = TAPS - 1
 """Columns of 0 on both sides of a gradient: its correlation needs no case for the borders."""
 
-# The loops below write two rows and read five: LLVM must be allowed that many overlap tests before
-# it vectorises.
+# The loops below write two rows and read five: LLVM vectorises them only if allowed that many
+# overlap tests.
 llvmlite.binding.set_option("kernels", "--runtime-memory-check-threshold=64")
 
 
@@ -29,8 +31,7 @@ llvmlite.binding.set_option("kernels", "--runtime-memory-check-threshold=64")
 def correlate(image: ndarray, weight: ndarray, top: int, batch: int, out: ndarray) -> None:
     """Add to `out` [O, h, w * batch] the correlation of `image` with `weight` [O, C, 5, 5].
 
-    The image is [C, H, W * batch]; row y of `out` sees its rows y - top ... y - top + 4, and absent
-    rows are 0.
+    Row y of `out` sees rows y - top ... y - top + 4 of `image` [C, H, W * batch], 0 outside it.
     """
     run = out.shape[2]
     for y in range(out.shape[1]):
@@ -110,10 +111,7 @@ def pool(z: ndarray, batch: int, out: ndarray) -> None:
 
 @njit(fastmath=True, nogil=True, cache=True)
 def unpool(z: ndarray, pooled: ndarray, grad: ndarray, batch: int, out: ndarray) -> None:
-    """Hand each window's gradient to its first largest entry, as PyTorch, unless ReLU cut it.
-
-    `out` has a margin that is left as it is.
-    """
+    """Pass each window's gradient to its first maximum, unless ReLU cut it; `out` has a margin."""
     margin = MARGIN * batch
     for o in range(grad.shape[0]):
         for y in range(grad.shape[1]):
@@ -153,7 +151,6 @@ def even(number: int) -> int:
 
 
 def _image_gradient(dz: Tensor, weight: Tensor, image: Tensor, batch: int) -> Tensor:
-    """Gradient of the input: correlate `dz`, which has margins, with flipped kernels."""
     channels = len(image)
     flipped = torch.zeros(even(channels), len(weight), TAPS, TAPS)
     flip(weight.detach().numpy(), flipped.numpy())
@@ -194,15 +191,10 @@ def conv_relu_pool(image: Tensor, weight: Tensor, bias: Tensor, direct: bool = T
     """5 x 5 convolution without padding, ReLU, 2 x 2 max-pooling; samples are the last axis.
 
     Args:
-        image: [channels, height, width, batch] float32; height and width leave an even number
-            of rows and columns after the convolution.
-        weight: [outputs, channels, 5, 5]; an even number of outputs.
-        bias: [outputs].
+        image, weight, bias: [channels, height, width, batch], [outputs, channels, 5, 5], [outputs].
         direct: use the loops above where the image is on a CPU; else PyTorch's operations.
-    Returns:
-        [outputs, (height - 4) / 2, (width - 4) / 2, batch].
-    Raises:
-        InputError: if rows, columns or outputs are odd in number.
+    Returns: [outputs, (height - 4) / 2, (width - 4) / 2, batch].
+    Raises: InputError if height, width or the number of outputs is odd.
     """
     if image.shape[1] % 2 or image.shape[2] % 2 or len(bias) % 2:
         raise InputError(

@@ -5,14 +5,9 @@ from torch import Tensor, nn
 
 
 class WordLstm(nn.Module):
-    """Embedding, two-layer LSTM, scores over the vocabulary.
+    """Embedding, two-layer LSTM, scores over the vocabulary; arguments as of `word_lstm`.
 
-    The paper says "two-layer LSTM" only; widths are ours and stand in the ledger.
-
-    Args:
-        vocabulary: number of word ids, including padding (0), unknown (1) and end (2).
-        embedding: width of the word vectors.
-        hidden: width of both LSTM layers.
+    The paper says "two-layer LSTM" only; the widths are ours, given in the ledger.
     """
 
     def __init__(self, vocabulary: int, embedding: int, hidden: int) -> None:
@@ -22,17 +17,17 @@ class WordLstm(nn.Module):
         self.scores = nn.Linear(hidden, vocabulary)
 
     def forward(self, words: Tensor) -> Tensor:
-        """Scores of the word after each of the first length - 1 words.
-
-        Args:
-            words: int64 [batch, length], zero-padded.
-        Returns:
-            [batch, length - 1, vocabulary].
-        """
+        """Scores [batch, length - 1, vocabulary] of the words after the first [batch, length]."""
         states, _ = self.lstm(self.embedding(words[:, :-1]))
         return self.scores(states)
 
 
 def word_lstm(vocabulary: PositiveInt, embedding: PositiveInt, hidden: PositiveInt) -> WordLstm:
-    """The language model of Fig. 10; see `WordLstm`."""
+    """The language model of Fig. 10: embedding, two-layer LSTM, scores over the vocabulary.
+
+    Args:
+        vocabulary: number of word ids, including padding (0), unknown (1) and end (2).
+        embedding: width of the word vectors.
+        hidden: width of both LSTM layers.
+    """
     return WordLstm(vocabulary, embedding, hidden)
