@@ -23,12 +23,11 @@ NOTE = "built-in demo data: shows that the pipeline works, says nothing about th
 
 
 class StandIn(NamedTuple):
-    """How to make one stand-in.
+    """How to make one stand-in, by `make((number of training rows, number of test rows), random)`.
 
-    `make(rows, random)` returns (training rows, training labels, test rows, test labels) for
-    rows = (number of training rows, number of test rows); rows are images or texts. Where they
-    have owners, it returns their names as well, of training and of test rows, and decides by
-    itself how many of all rows are test rows.
+    `make` returns training images uint8 [N, C, H, W] or texts, their labels int64 [N], and the same
+    of the test. Where rows have owners, it also returns the owners' names, str [N], of training and
+    of test rows, and divides the rows itself.
     """
 
     make: Callable[[tuple[int, int], np.random.Generator], tuple]
@@ -37,52 +36,32 @@ class StandIn(NamedTuple):
     described: str
 
 
+_DIGITS = (
+    "scikit-learn's 1,797 handwritten digits (1,497 for training, 300 for tests) enlarged, shifted "
+    "and turned to 6,000 and 1,000 images"
+)
+_SHAPES = "6,000 and 1,000 drawings of coloured textured shapes"
+_FINE_SHAPES = "4,000 and 800 drawings of coloured textured shapes in 20 classes"
+_LETTERS = "4,700 and 940 characters of matplotlib's fonts, slanted, bent and stretched"
+_WRITERS = "5,200 characters of matplotlib's fonts in the hands of 40 made-up writers"
+_GARMENTS = "6,000 and 1,000 drawings of patterned garments"
+_TOPICS = "4,800 and 400 articles of made-up sentences on four topics"
+
 STAND_INS = {
-    "digits": StandIn(
-        digits,
-        (6000, 1000),
-        tuple("0123456789"),
-        "scikit-learn's 1,797 handwritten digits (1,497 for training, 300 for tests) enlarged, "
-        "shifted and turned to 6,000 and 1,000 images",
-    ),
-    "shapes": StandIn(
-        shapes, (6000, 1000), SHAPE_CLASSES, "6,000 and 1,000 drawings of coloured textured shapes"
-    ),
-    "fine_shapes": StandIn(
-        fine_shapes,
-        (4000, 800),
-        FINE_CLASSES,
-        "4,000 and 800 drawings of coloured textured shapes in 20 classes",
-    ),
-    "letters": StandIn(
-        letters,
-        (4700, 940),
-        LETTERS,
-        "4,700 and 940 characters of matplotlib's fonts, slanted, bent and stretched",
-    ),
-    "writers": StandIn(
-        writers,
-        (4680, 520),
-        CHARACTERS,
-        "5,200 characters of matplotlib's fonts in the hands of 40 made-up writers",
-    ),
-    "garments": StandIn(
-        garments, (6000, 1000), GARMENTS, "6,000 and 1,000 drawings of patterned garments"
-    ),
-    "topics": StandIn(
-        articles,
-        (4800, 400),
-        ("topic 1", "topic 2", "topic 3", "topic 4"),
-        "4,800 and 400 articles of made-up sentences on four topics",
-    ),
+    "digits": StandIn(digits, (6000, 1000), tuple("0123456789"), _DIGITS),
+    "shapes": StandIn(shapes, (6000, 1000), SHAPE_CLASSES, _SHAPES),
+    "fine_shapes": StandIn(fine_shapes, (4000, 800), FINE_CLASSES, _FINE_SHAPES),
+    "letters": StandIn(letters, (4700, 940), LETTERS, _LETTERS),
+    "writers": StandIn(writers, (4680, 520), CHARACTERS, _WRITERS),
+    "garments": StandIn(garments, (6000, 1000), GARMENTS, _GARMENTS),
+    "topics": StandIn(articles, (4800, 400), tuple(f"topic {n}" for n in range(1, 5)), _TOPICS),
 }
 
 
 def stand_in(entry: Entry) -> tuple[dict[str, Split], str]:
-    """Both splits of the stand-in for `entry`, always the same bytes, and the note they carry.
+    """Both splits of the stand-in for `entry`, the same bytes at every call, and their note.
 
-    Raises:
-        InputError: if the dataset has no stand-in.
+    Raises: InputError if the dataset has no stand-in.
     """
     if entry.stand_in not in STAND_INS:
         raise InputError(

@@ -1,7 +1,6 @@
-"""The canonical form of a dataset: two arrays or three, one digest, one file.
+"""The canonical form of a dataset, whatever its source: two arrays or three, one digest, one file.
 
-Every source (built-in stand-in, mirror folder, download) ends here, so that everything after the
-dataset step reads one format and starts fast: this module needs numpy and safetensors only.
+What reads datasets starts fast: this module needs numpy and safetensors only.
 """
 
 import hashlib
@@ -17,14 +16,10 @@ from safetensors.numpy import save_file
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 
-# One metadata key with canonical JSON: safetensors writes several keys in random order, and then
-# two runs would leave different bytes.
+# One metadata key with canonical JSON: safetensors writes several keys in random order.
 _METADATA_KEY = "dataset"
 _ARRAYS = ("x", "y", "owner")
-
-
-def _nobody() -> np.ndarray:
-    return np.empty(0, np.int64)
+_UNUSABLE = "cannot use {}: {}; delete it and run the dataset step again"
 
 
 @dataclass(frozen=True)
@@ -36,14 +31,12 @@ class Dataset:
         source: "builtin", "mirror" or "download".
         x: images uint8 [N, C, H, W] in 0..255, or token ids int32 [N, T].
         y: class of every row, int64 [N], 0 <= y < len(classes).
-        train_rows: number of training rows; rows at or after it are test rows.
-        classes: name of every class.
-        digest: SHA-256 of the content (see `content_digest`).
+        train_rows: number of training rows; all later rows are test rows.
+        digest: SHA-256, see `content_digest`.
         complete: whether all official rows are there.
         note: what a reader of a result must know of the data, "" if nothing.
         vocabulary: word of every token id (text only).
-        owner: who wrote every row, int64 [N], numbered from 0 in the order of the sources' names
-            of them over training and test rows together; empty where rows have no owners.
+        owner: writer of every row, int64 [N], numbered by name; empty where rows have no owners.
     """
 
     name: str
@@ -56,7 +49,7 @@ class Dataset:
     complete: bool
     note: str
     vocabulary: tuple[str, ...] = ()
-    owner: np.ndarray = field(default_factory=_nobody)
+    owner: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def described(self) -> dict[str, Any]:
@@ -90,104 +83,79 @@ def build(
     vocabulary: tuple[str, ...] = (),
     owner: np.ndarray | None = None,
 ) -> Dataset:
-    """Check the arrays, compute their digest and return the dataset; no `owner` means no owners.
-
-    Raises:
-        InputError: if an array has another type or shape than `Dataset` promises.
-    """
-    who = _nobody() if owner is None else owner
-    made = Dataset(
-        name, source, x, y, train_rows, classes, "", complete, note, vocabulary, owner=who
-    )
+    """The dataset of these arrays with its digest; InputError if a type or shape is not allowed."""
+    owner = np.empty(0, np.int64) if owner is None else owner
+    about = (train_rows, classes, "", complete, note, vocabulary, owner)
+    made = Dataset(name, source, x, y, *about)
     problem = _problem(made)
     if problem:
         raise InputError(f"dataset {name} from {source}: {problem}")
-    return replace(made, digest=_digest(made))
+    return replace(made, digest=content_digest(made))
 
 
-def content_digest(
-    x: np.ndarray,
-    y: np.ndarray,
-    train_rows: int,
-    classes: tuple[str, ...],
-    vocabulary: tuple[str, ...] = (),
-    owner: np.ndarray | None = None,
-) -> str:
+def with_images(dataset: Dataset, x: np.ndarray, note: str) -> Dataset:
+    """The dataset with other images `x` of the same rows; `note` says what was done to them."""
+    kept = {name: value for name, value in vars(dataset).items() if name != "digest"}
+    return build(**kept | {"x": x, "note": "; ".join(filter(None, (dataset.note, note)))})
+
+
+def content_digest(dataset: Dataset) -> str:
     """SHA-256 (hex) over the split, the names, and the type, shape and bytes of the arrays.
 
-    Depends on the order of the rows: a federation stores row numbers, so the same images in another
-    order are another dataset to it. Owners count only where there are any: data without them keep
-    the digest that published results name.
+    It depends on the order of the rows, because a federation stores row numbers. Owners count only
+    where there are any: data without them keep the digest that published results name.
     """
-    sha = hashlib.sha256(json.dumps([train_rows, classes, vocabulary]).encode())
-    for array in (x, y) if owner is None or not owner.size else (x, y, owner):
+    names = [dataset.train_rows, dataset.classes, dataset.vocabulary]
+    sha = hashlib.sha256(json.dumps(names).encode())
+    for array in _arrays(dataset).values():
         sha.update(f"{array.dtype.str}{array.shape}".encode())
-        sha.update(np.ascontiguousarray(array).data)
+        sha.update(array.data)
     return sha.hexdigest()
 
 
 def save(dataset: Dataset, path: Path) -> None:
-    """Write the dataset to `path`, whole or not at all; equal datasets give equal bytes.
-
-    Raises:
-        InputError: if the system cannot write there.
-    """
-    arrays = {name: np.ascontiguousarray(getattr(dataset, name)) for name in _ARRAYS}
-    described = {f.name: getattr(dataset, f.name) for f in fields(Dataset) if f.name not in arrays}
-    if not dataset.owner.size:
-        del arrays["owner"]
+    """Write the dataset to `path`, whole or not at all; equal datasets give equal bytes."""
+    about = {f.name: getattr(dataset, f.name) for f in fields(Dataset) if f.name not in _ARRAYS}
     with replacing(path) as beside:
-        save_file(arrays, beside, {_METADATA_KEY: json.dumps(described, sort_keys=True)})
+        save_file(_arrays(dataset), beside, {_METADATA_KEY: json.dumps(about, sort_keys=True)})
+
+
+def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
+    names = _ARRAYS if dataset.owner.size else _ARRAYS[:2]
+    return {name: np.ascontiguousarray(getattr(dataset, name)) for name in names}
 
 
 def load(path: Path, verify: bool = False) -> Dataset:
-    """Read a dataset written by `save`.
+    """Read a dataset written by `save`; `verify` recomputes the digest too (half a second per GB).
 
-    Header, sizes, types and the range of the labels are always checked. `verify` recomputes the
-    digest as well (about half a second per GB), which finds altered bytes: the step that prepares
-    datasets asks for it, the many training jobs need not.
-
-    Raises:
-        InputError: if the file is missing, truncated, altered or something else.
+    Raises: InputError if the file is missing, truncated, altered or something else.
     """
-    dataset = _read(path)
-    problem = _problem(dataset)
-    if not problem and verify:
-        problem = _digest_problem(dataset)
-    if problem:
-        raise _unusable(path, problem)
-    return dataset
-
-
-def _read(path: Path) -> Dataset:
-    """The dataset as the file has it, before its content is checked."""
     try:
         with safe_open(path, framework="numpy") as stored:
             described: dict[str, Any] = json.loads(stored.metadata()[_METADATA_KEY])
             arrays = {key: stored.get_tensor(key) for key in stored.keys()}
         names = {key: tuple(described.pop(key)) for key in ("classes", "vocabulary")}
-        return Dataset(**arrays, **described, **names)
+        dataset = Dataset(**arrays, **described, **names)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: run the dataset step, which writes it") from None
     except (OSError, SafetensorError, TypeError, KeyError, ValueError) as error:
-        raise _unusable(path, f"it is not a whole dataset file ({error})") from error
+        problem = f"it is not a whole dataset file ({error})"
+        raise InputError(_UNUSABLE.format(path, problem)) from error
+    problem, known = _problem(dataset), dataset.digest
+    if not problem and verify and (found := content_digest(dataset)) != known:
+        problem = f"its content was altered (SHA-256 {found[:16]}..., recorded {known[:16]}...)"
+    if problem:
+        raise InputError(_UNUSABLE.format(path, problem))
+    return dataset
 
 
-def _unusable(path: Path, problem: str) -> InputError:
-    return InputError(f"cannot use {path}: {problem}; delete it and run the dataset step again")
-
-
-def _digest(dataset: Dataset) -> str:
-    content = ("x", "y", "train_rows", "classes", "vocabulary", "owner")
-    return content_digest(**{name: getattr(dataset, name) for name in content})
-
-
-def _digest_problem(dataset: Dataset) -> str:
-    """A sentence if the content does not match the recorded digest, else ""."""
-    found = _digest(dataset)
-    if found == dataset.digest:
-        return ""
-    return f"its content was altered (SHA-256 {found[:16]}..., recorded {dataset.digest[:16]}...)"
+def digest_of(path: Path) -> str | None:
+    """Digest of the dataset in a file, from its header alone; None where there is none."""
+    try:
+        with safe_open(path, framework="numpy") as stored:
+            return json.loads(stored.metadata()[_METADATA_KEY])["digest"]
+    except (OSError, SafetensorError, TypeError, KeyError, ValueError):
+        return None
 
 
 def _problem(dataset: Dataset) -> str:
@@ -200,10 +168,8 @@ def _problem(dataset: Dataset) -> str:
     if y.shape != x.shape[:1] or y.dtype != np.int64:
         return f"y must be int64 with one label per row of x ({len(x)}), not {y.dtype} {y.shape}"
     if not 0 < dataset.train_rows < len(x):
-        return (
-            f"it must have training and test rows, not {dataset.train_rows} training rows of "
-            f"{len(x)}"
-        )
+        found = f"{dataset.train_rows} training rows of {len(x)}"
+        return f"it must have training and test rows, not {found}"
     if y.min() < 0 or y.max() >= classes:
         return f"labels must lie in 0..{classes - 1}, not {y.min()}..{y.max()}"
     if words and (x.min() < 0 or x.max() >= words):
@@ -213,13 +179,10 @@ def _problem(dataset: Dataset) -> str:
 
 def _owner_problem(owner: np.ndarray, rows: int) -> str:
     if owner.shape != (rows,) or owner.dtype != np.int64:
-        return (
-            f"owner must be int64 with one owner per row of x ({rows}), not {owner.dtype} "
-            f"{owner.shape}"
-        )
-    found = np.unique(owner)
-    if not np.array_equal(found, np.arange(len(found))):
-        return (
-            f"owners must be numbered 0..{len(found) - 1} without gaps, not {found[0]}..{found[-1]}"
-        )
+        found = f"{owner.dtype} {owner.shape}"
+        return f"owner must be int64 with one owner per row of x ({rows}), not {found}"
+    numbers = np.unique(owner)
+    if not np.array_equal(numbers, np.arange(len(numbers))):
+        expected, found = f"0..{len(numbers) - 1}", f"{numbers[0]}..{numbers[-1]}"
+        return f"owners must be numbered {expected} without gaps, not {found}"
     return ""

@@ -1,12 +1,9 @@
-"""Fetching a dataset once; afterwards everything reads local files.
-
-What arrives has exactly the layout of a mirror, so there is one reader for both.
-"""
+"""Fetching a dataset once, into the layout of a mirror, so that there is one reader for both."""
 
 import io
 import shutil
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,22 +17,20 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 
 ATTEMPTS = 3
+_FILE = "{}-00000-of-00001.parquet"
 
 
 def download(entry: Entry, folder: Path) -> None:
-    """Fetch what the publisher made, one split or two, unless it is there already.
+    """Fetch the publisher's splits unless they are there; hosts fail often, hence `ATTEMPTS`.
 
-    Tries `ATTEMPTS` times, waiting 1 and 2 s between, because hosts of datasets fail often.
-
-    Raises:
-        InputError: if the dataset cannot be fetched, with the last reason.
+    Raises: InputError with the last reason if the dataset cannot be fetched.
     """
-    if _is_there(entry, folder):
-        return
-    fetch = FETCH[entry.host]
+    with suppress(InputError):
+        if all(shards(folder, split) for split in entry.splits):
+            return
     for attempt in range(ATTEMPTS):
         try:
-            fetch(entry, folder)
+            FETCH[entry.host](entry, folder)
             return
         except InputError:
             raise
@@ -50,13 +45,6 @@ def download(entry: Entry, folder: Path) -> None:
     )
 
 
-def _is_there(entry: Entry, folder: Path) -> bool:
-    try:
-        return all(shards(folder, split) for split in entry.splits)
-    except InputError:
-        return False
-
-
 def _from_hub(entry: Entry, folder: Path) -> None:
     """Fetch every split at the pinned revision, however the hub lays them out."""
     if entry.revision is None:
@@ -67,34 +55,27 @@ def _from_hub(entry: Entry, folder: Path) -> None:
     import datasets
 
     cache = folder / "cache"
+    pinned = {"revision": entry.revision, "cache_dir": str(cache)}
     for split in entry.splits:
-        rows = datasets.load_dataset(
-            entry.hub, revision=entry.revision, split=split, cache_dir=str(cache)
-        )
-        with replacing(folder / f"{split}-00000-of-00001.parquet") as beside:
+        rows = datasets.load_dataset(entry.hub, split=split, **pinned)
+        with replacing(folder / _FILE.format(split)) as beside:
             rows.to_parquet(beside)
     shutil.rmtree(cache)
 
 
 def _from_torchvision(entry: Entry, folder: Path) -> None:
-    """Fetch EMNIST (the only such dataset) and lay it out as the hub would."""
+    """Fetch EMNIST (the only such dataset) and lay it out as the hub would, in PNG cells."""
     import torchvision
 
+    name = entry.hub.split("/")[1]
     for split in ("train", "test"):
-        raw = torchvision.datasets.EMNIST(
-            folder / "raw", entry.hub.split("/")[1], train=split == "train", download=True
-        )
+        train = split == "train"
+        raw = torchvision.datasets.EMNIST(folder / "raw", name, train=train, download=True)
         # The published images are transposed; here they stand upright, as people read them.
-        _write_split(raw.data.numpy().transpose(0, 2, 1), raw.targets.numpy(), entry, folder, split)
-
-
-def _write_split(
-    images: np.ndarray, labels: np.ndarray, entry: Entry, folder: Path, split: str
-) -> None:
-    """Write grey images uint8 [N, H, W] as one Parquet file of PNG cells."""
-    cells = [{"bytes": _png(image)} for image in images]
-    with replacing(folder / f"{split}-00000-of-00001.parquet") as beside:
-        pq.write_table(pa.table({entry.column: cells, entry.label: labels}), beside)
+        cells = [{"bytes": _png(image)} for image in raw.data.numpy().transpose(0, 2, 1)]
+        table = pa.table({entry.column: cells, entry.label: raw.targets.numpy()})
+        with replacing(folder / _FILE.format(split)) as beside:
+            pq.write_table(table, beside)
 
 
 def _png(image: np.ndarray) -> bytes:
@@ -103,7 +84,4 @@ def _png(image: np.ndarray) -> bytes:
         return buffer.getvalue()
 
 
-FETCH: dict[str, Callable[[Entry, Path], None]] = {
-    "hub": _from_hub,
-    "torchvision": _from_torchvision,
-}
+FETCH = {"hub": _from_hub, "torchvision": _from_torchvision}

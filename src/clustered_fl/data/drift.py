@@ -4,6 +4,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.options import STRICT
 
 
@@ -28,9 +29,8 @@ class Drift:
         """Number of a client's pipeline."""
         return client if self.pipelines is None else client % self.pipelines
 
-
-def drift_groups(drift: Drift | None, clients: int) -> np.ndarray:
-    """True groups int64 [clients]: who shares a pipeline; 0 where nobody shares one on purpose."""
-    if drift is None or drift.pipelines is None:
-        return np.zeros(clients, dtype=np.int64)
-    return np.arange(clients, dtype=np.int64) % drift.pipelines
+    def groups(self, groups: np.ndarray) -> np.ndarray:
+        """Groups [clients] that also share a pipeline; pipelines of one client make none."""
+        if self.pipelines is None:
+            return groups
+        return by_first_appearance((g, self.pipeline_of(i)) for i, g in enumerate(groups.tolist()))

@@ -1,8 +1,4 @@
-"""The clients of one experiment: what each holds, how it labels, on what it is tested.
-
-A federation is index lists into a dataset, not a copy of it, and is stored as safetensors with a
-JSON header, so that training needs neither the dataset libraries nor this partition code.
-"""
+"""The clients of one experiment as lists of rows of a dataset, stored as safetensors."""
 
 import hashlib
 import json
@@ -16,6 +12,8 @@ from safetensors.numpy import save_file
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 
+_ARRAYS = ("test_of", "label_maps", "groups", "replaces")
+
 
 @dataclass(frozen=True)
 class Federation:
@@ -25,8 +23,7 @@ class Federation:
         train: training rows of each client.
         test_sets: distinct test sets; clients that share one are evaluated on it together.
         test_of: [clients] position in `test_sets`.
-        label_maps: [clients, classes]; the client calls class y `label_maps[client, y]`, in
-            training and in testing alike.
+        label_maps: [clients, classes], a client's label of each class, in training and in tests.
         groups: [clients] true group, used for scoring only.
         newcomers: the last so many clients are not there from the start (CFL Algorithm 4).
         replaces: [newcomers] the client that a newcomer was before its data changed (FLT Algorithm
@@ -51,49 +48,38 @@ class Federation:
         """Training rows of each client, newcomers included."""
         return np.array([len(rows) for rows in self.train])
 
+    def tests_of(self, client: int) -> np.ndarray:
+        """Rows that a client is tested on."""
+        return self.test_sets[self.test_of[client]]
 
-def _ragged(prefix: str, arrays: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
-    ends = np.cumsum([len(rows) for rows in arrays], dtype=np.int64)
-    return {f"{prefix}.rows": np.concatenate(arrays).astype(np.int64), f"{prefix}.ends": ends}
+    def rows_of(self, client: int) -> np.ndarray:
+        """All rows of a client, of training and of tests, ascending."""
+        return np.union1d(self.train[client], self.tests_of(client))
 
 
 def save(federation: Federation, path: Path) -> None:
     """Write the federation as safetensors, whole or not at all."""
-    tensors = {
-        **_ragged("train", federation.train),
-        **_ragged("test", federation.test_sets),
-        "test_of": federation.test_of.astype(np.int64),
-        "label_maps": np.ascontiguousarray(federation.label_maps, dtype=np.int64),
-        "groups": federation.groups.astype(np.int64),
-        "replaces": federation.replaces.astype(np.int64),
-    }
+    tensors = {name: np.ascontiguousarray(getattr(federation, name), np.int64) for name in _ARRAYS}
+    for name, parts in (("train", federation.train), ("test", federation.test_sets)):
+        tensors[f"{name}.rows"] = np.concatenate(parts).astype(np.int64)
+        tensors[f"{name}.ends"] = np.cumsum([len(rows) for rows in parts], dtype=np.int64)
     header = {"federation": json.dumps({"newcomers": federation.newcomers})}
     with replacing(path) as beside:
         save_file(tensors, beside, header)
 
 
 def load(path: Path) -> tuple[Federation, str]:
-    """Read a federation and the SHA-256 of its file (16 hex digits).
-
-    Raises:
-        InputError: if the file is missing or damaged.
-    """
+    """A federation and the SHA-256 of its file (16 hex digits); InputError if it cannot be read."""
     try:
         with safe_open(path, framework="numpy") as file:
             header = json.loads(file.metadata()["federation"])
-            found = _assembled({name: file.get_tensor(name) for name in file.keys()}, header)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+        train, tests = (
+            tuple(np.split(tensors[f"{part}.rows"], tensors[f"{part}.ends"][:-1]))
+            for part in ("train", "test")
+        )
+        about = {name: tensors[name] for name in _ARRAYS} | {"newcomers": header["newcomers"]}
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"cannot read federation {path}: {error}; delete it and run again"
-        ) from error
-    return found, hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-
-
-def _assembled(tensors: dict[str, np.ndarray], header: dict[str, int]) -> Federation:
-    train, tests = (
-        tuple(np.split(tensors[f"{part}.rows"], tensors[f"{part}.ends"][:-1]))
-        for part in ("train", "test")
-    )
-    rest = (tensors[name] for name in ("test_of", "label_maps", "groups", "replaces"))
-    *about, replaces = rest
-    return Federation(train, tests, *about, header["newcomers"], replaces)
+        problem = f"cannot read federation {path}: {error}; delete it and run again"
+        raise InputError(problem) from error
+    return Federation(train, tests, **about), hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -6,45 +6,24 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 _SIDE = 28
-_TEST_ORIGINALS = 300
 # MNIST puts a digit of 20 pixels into 28; the originals are 8 pixels high.
 _ENLARGE = 20 / 8
 
 
-def digits(
-    rows: tuple[int, int], random: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Digits enlarged from 8 x 8 to 28 x 28; originals of training and test rows are disjoint.
+def digits(rows: tuple[int, int], random: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Digits of 28 x 28 pixels; no original has training and test rows (see `builtin.StandIn`).
 
-    Every original is used several times, each time scaled by up to 10 %, slanted by up to 0.15,
-    turned by up to 12 degrees and shifted by up to 2 pixels, because 1,497 images are too few for
-    20 clients.
-
-    Returns:
-        Training images uint8 [rows[0], 1, 28, 28], labels int64, and the same for the test.
+    Every original is used several times, each time varied, as 1,497 are too few for 20 clients.
     """
-    source = load_digits()
-    parts = train_test_split(
-        source.images,
-        source.target,
-        test_size=_TEST_ORIGINALS,
-        stratify=source.target,
-        random_state=0,
-    )
-    train_x, test_x, train_y, test_y = parts
-    return (
-        *_repeat(train_x, train_y, rows[0], random),
-        *_repeat(test_x, test_y, rows[1], random),
-    )
-
-
-def _repeat(
-    originals: np.ndarray, labels: np.ndarray, rows: int, random: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Cycle through the originals until there are `rows` varied images."""
-    chosen = np.resize(np.arange(len(labels)), rows)
-    images = [_vary(original, random) for original in originals[chosen]]
-    return np.stack(images)[:, None], labels[chosen].astype(np.int64)
+    images, labels = load_digits(return_X_y=True)
+    drawn = {"test_size": 300, "stratify": labels, "random_state": 0}
+    train_x, test_x, train_y, test_y = train_test_split(images.reshape(-1, 8, 8), labels, **drawn)
+    parts = []
+    for originals, numbers, count in ((train_x, train_y, rows[0]), (test_x, test_y, rows[1])):
+        chosen = np.resize(np.arange(len(numbers)), count)
+        varied = [_vary(original, random) for original in originals[chosen]]
+        parts += [np.stack(varied)[:, None], numbers[chosen].astype(np.int64)]
+    return tuple(parts)
 
 
 def _vary(original: np.ndarray, random: np.random.Generator) -> np.ndarray:

@@ -5,7 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.federation import Federation
+from clustered_fl.data.shares import equal_shares, group_of_clients
 from clustered_fl.errors import InputError
+from clustered_fl.randomness import generator
 
 
 def label_swaps(
@@ -15,10 +19,7 @@ def label_swaps(
 
     The paper names "1" <-> "7" and "3" <-> "5" for its first two clusters "and so on"; `first`
     keeps those and the others are drawn from the labels left.
-
-    Raises:
-        InputError: if there are not two labels left for each group, or the labels of `first` are
-            not different labels of the data.
+    Raises: InputError if labels do not suffice, or those of `first` are unknown or not different.
     Source: CFL section V-A, "label-swap augmentation".
     """
     if 2 * groups > classes:
@@ -33,31 +34,42 @@ def label_swaps(
     free = rng.permutation(np.setdiff1d(np.arange(classes), used))
     pairs = [*used, *free][: 2 * groups]
     maps = np.tile(np.arange(classes), (groups, 1))
-    for group, (a, b) in enumerate(np.reshape(pairs, (groups, 2))):
-        maps[group, [a, b]] = b, a
+    for own, (a, b) in zip(maps, np.reshape(pairs, (groups, 2)), strict=True):
+        own[[a, b]] = b, a
     return maps
 
 
 def label_permutations(classes: int, groups: int, rng: Generator) -> np.ndarray:
-    """A random permutation of all labels per group: label maps [groups, classes].
-
-    Raises:
-        InputError: if there are no groups.
-    Source: CFL eqs. (48), (49).
-    """
-    if groups < 1:
-        raise InputError(f"label permutation of {groups} groups; there must be 1 or more")
+    """A random permutation of all labels per group [groups, classes] (CFL eqs. 48, 49)."""
     return np.stack([rng.permutation(classes) for _ in range(groups)])
 
 
-def single_model_ceiling(label_maps: np.ndarray) -> float:
-    """Best mean accuracy of any single model under several labellings of the same balanced images.
-
-    For an image of class y a model can do no better than answer with the label that most clients
-    give to y.
+def relabelled(
+    dataset: Dataset, seed: int, clients: int, samples: int | None, newcomers: int, maps: np.ndarray
+) -> Federation:
+    """Equal random shares, one of `maps` [groups, classes] per group; tests are all test rows.
 
     Args:
-        label_maps: [clients, classes].
+        newcomers: samples of one newcomer per group, from test rows that no newcomer is tested on.
+    """
+    groups = group_of_clients(clients, len(maps))
+    rows, test = np.split(np.arange(len(dataset.y)), [dataset.train_rows])
+    train = equal_shares(rows, clients, samples, generator(seed, "shares"))
+    sets, test_of = [test], [0] * clients
+    if newcomers:
+        rng = generator(seed, "newcomers")
+        joining = equal_shares(test, len(maps) * 2, newcomers, rng)[: len(maps)]
+        train, groups = train + joining, np.concatenate([groups, np.arange(len(maps))])
+        sets, test_of = [test, np.setdiff1d(test, joining)], test_of + [1] * len(maps)
+    return Federation(
+        tuple(train), tuple(sets), np.array(test_of), maps[groups], groups, len(groups) - clients
+    )
+
+
+def single_model_ceiling(label_maps: np.ndarray) -> float:
+    """Best mean accuracy of a single model on balanced images, under label maps [clients, classes].
+
+    It can do no better than answer with the label that most clients give to an image's class.
     """
     votes = [np.bincount(labels).max() for labels in label_maps.T]
     return float(np.mean(votes) / len(label_maps))

@@ -1,11 +1,8 @@
-"""Clients that see the same thing differently: datasets in which each has images of its own.
+"""Datasets in which clients see the same thing differently, as each has images of its own.
 
-A federation is row numbers in a dataset, and runs read images by them. Where no image belongs to
-clients who see it differently, images can be changed in their place: a dataset of the same rows
-and labels, of which runs, groupings and partitions need not know that it was made. There are two
-ways: the setting `drift`, for pipelines of transforms that any such partition can have
-(`data.transforms`), and a function `images(dataset, federation)` in the partition's module, for a
-change that is the partition's own.
+Images are changed in their place, so that runs and groupings need not know of it. There are two
+ways: the setting `drift` (`data.transforms`), and a function `images(dataset, federation)` in the
+partition's module. No image may belong to clients that see it differently.
 """
 
 from importlib import import_module
@@ -24,14 +21,7 @@ def has_own_images(federation: dict[str, Any]) -> bool:
 def own_images(
     dataset: Dataset, federation: Federation, settings: dict[str, Any], seed: int
 ) -> Dataset:
-    """The dataset as its clients see it.
-
-    Args:
-        settings: that the federation was made with.
-        seed: of it.
-    Raises:
-        InputError: if there is nothing to change, or it cannot be done.
-    """
+    """The dataset as a federation's clients see it; InputError if images cannot be changed."""
     kind = _module(settings)
     if hasattr(kind, "images"):
         return kind.images(dataset, federation)

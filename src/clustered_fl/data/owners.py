@@ -1,18 +1,16 @@
-"""Rows with owners: numbering who wrote them, and giving every writer a test set of their own."""
+"""Rows with owners: their numbers, and a test set for every owner."""
 
 from itertools import compress
 
 import numpy as np
+import pandas as pd
 
 from clustered_fl.data.dataset import Split
 from clustered_fl.randomness import generator
 
 
 def numbered(train: Split, test: Split) -> np.ndarray:
-    """Owner of every training row, then of every test row, int64 [N]; empty if there are none.
-
-    Numbers follow the sorted names over both splits, so they do not depend on the order of rows.
-    """
+    """Owner of every training, then test row, int64 [N], numbered by sorted name; empty if none."""
     names = np.concatenate([train.owners, test.owners])
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
@@ -20,16 +18,12 @@ def numbered(train: Split, test: Split) -> np.ndarray:
 def divide(whole: Split) -> dict[str, Split]:
     """Cut one split into "train" and "test" inside every owner, for a publisher who made one.
 
-    An owner of n rows keeps floor(0.9 n) of them for training but at least one, so whoever has two
-    or more also has a test row. Which ones is drawn per owner, by name: owners that are missing
-    and rows of others in between change nothing. Rows keep their order.
-
+    An owner keeps 90 % of its rows for training, rounded down, but at least one. They are drawn by
+    the owner's name: missing owners and rows of others change nothing. Rows keep their order.
     Source: LEAF, `split_data.py` by samples with a training fraction of 0.9, which draws as well.
     """
     held_out = np.zeros(len(whole.labels), bool)
-    names, owner, rows_of = np.unique(whole.owners, return_inverse=True, return_counts=True)
-    grouped = np.split(np.argsort(owner, kind="stable"), np.cumsum(rows_of)[:-1])
-    for name, rows in zip(names, grouped, strict=True):
+    for name, rows in pd.Series(whole.labels).groupby(whole.owners).indices.items():
         kept = max(1, len(rows) * 9 // 10)
         held_out[generator(0, f"test rows of {name}").permutation(rows)[kept:]] = True
     return {"train": _part(whole, ~held_out), "test": _part(whole, held_out)}

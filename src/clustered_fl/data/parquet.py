@@ -1,13 +1,12 @@
 """One split of a dataset folder, as Hugging Face lays it out, decoded to plain arrays.
 
-Read with pyarrow and Pillow rather than with the `datasets` library: the same files, but no cache
-in the user's home, no lock files, no import of 2.5 s, and no way to reach a network.
+Not read with the `datasets` library, which keeps a cache in the user's home, takes 2.5 s to import
+and can reach a network.
 """
 
 import hashlib
 import io
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +20,8 @@ from clustered_fl.errors import InputError
 
 
 def shards(folder: Path, split: str) -> list[Path]:
-    """Files of one split in order, in `folder` itself or, as on the hub, one folder below.
-
-    Raises:
-        InputError: if none is there or some are missing.
-    """
-    found = _files(folder, split)
+    """Files of one split in order (see `files_there`); InputError if none or not all are there."""
+    found = files_there(folder, split)
     if not found:
         raise InputError(f"{folder} has no {split} split: expected {split}-00000-of-00001.parquet")
     expected = int(found[0].stem.rsplit("-", 1)[1])
@@ -38,32 +33,23 @@ def shards(folder: Path, split: str) -> list[Path]:
     return found
 
 
-def has_split(folder: Path, split: str) -> bool:
-    """Whether any file of a split is there, be it one of several."""
-    return bool(_files(folder, split))
-
-
-def _files(folder: Path, split: str) -> list[Path]:
+def files_there(folder: Path, split: str) -> list[Path]:
+    """Files of one split that are there, in `folder` itself or, as on the hub, one folder below."""
     pattern = f"{split}-*-of-*.parquet"
     return sorted(folder.glob(pattern)) or sorted(folder.glob(f"*/{pattern}"))
 
 
 def read_split(folder: Path, split: str, entry: Entry) -> Split:
-    """Read and decode one split ("train" or "test").
-
-    Raises:
-        InputError: if a file is missing, truncated, or holds other columns, shapes, labels or
-            owners than the entry says.
-    """
+    """Read and decode one split; InputError if a file is missing or not what the entry says."""
     files = shards(folder, split)
     table = pa.concat_tables([_table(file, entry) for file in files])
-    values, labels = table[entry.column], table[entry.label]
     if any(column.null_count for column in table.columns):
         raise InputError(f"{files[0]} has empty cells: {_again(entry)}")
+    values = table[entry.column]
     rows = values.to_pylist() if entry.is_text else _images(values, entry, files[0])
     classes = _class_names(files[0], entry)
-    numbers = _labels(labels, len(classes), entry, files[0])
-    return Split(rows, numbers, classes, _owners(table, entry, files[0]))
+    labels = _labels(table[entry.label], len(classes), entry, files[0])
+    return Split(rows, labels, classes, _owners(table, entry, files[0]))
 
 
 def content_digest(split: Split) -> str:
@@ -71,13 +57,10 @@ def content_digest(split: Split) -> str:
 
     Mirrors keep the same images in different orders and encodings; this recognises them all.
     """
-    pairs = zip(split.rows, split.labels, strict=True)
-    digests = (hashlib.sha256(_bytes(row) + label.tobytes()).digest() for row, label in pairs)
-    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
-
-
-def _bytes(row: np.ndarray | str) -> bytes:
-    return row.encode() if isinstance(row, str) else row.tobytes()
+    rows = (row.encode() if isinstance(row, str) else row.tobytes() for row in split.rows)
+    pairs = zip(rows, split.labels, strict=True)
+    digests = sorted(hashlib.sha256(row + label.tobytes()).digest() for row, label in pairs)
+    return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
 def _again(entry: Entry) -> str:
@@ -91,39 +74,30 @@ def _table(file: Path, entry: Entry) -> pa.Table:
         reason = str(error).splitlines()[0]
         raise InputError(f"cannot read {file} ({reason}): {_again(entry)}") from error
     if not set(entry.columns) <= set(table.column_names):
-        raise InputError(
-            f"{file} has the columns {', '.join(table.column_names)}, expected "
-            f"{' and '.join(entry.columns)}"
-        )
+        found, expected = ", ".join(table.column_names), " and ".join(entry.columns)
+        raise InputError(f"{file} has the columns {found}, expected {expected}")
     return table.select(entry.columns)
 
 
 def _images(cells: pa.ChunkedArray, entry: Entry, file: Path) -> np.ndarray:
     """Decode PNG or WebP cells to uint8 [N, C, H, W]."""
     channels, height, width = entry.shape
-    mode = "L" if channels == 1 else "RGB"
-    images = np.empty((len(cells), height, width, channels), np.uint8)
-    for number, cell in enumerate(_encoded(cells, file, entry)):
-        images[number] = _image(cell, mode, (width, height), f"row {number} of {file}", entry)
-    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
-
-
-def _encoded(cells: pa.ChunkedArray, file: Path, entry: Entry) -> Sequence[bytes]:
     try:
-        return [cell["bytes"] for cell in cells.to_pylist()]
+        encoded = [cell["bytes"] for cell in cells.to_pylist()]
     except (TypeError, KeyError) as error:
         raise InputError(f"{file}: column {entry.column} does not hold images") from error
-
-
-def _image(cell: bytes, mode: str, size: tuple[int, int], where: str, entry: Entry) -> np.ndarray:
-    """Decode one image to [H, W, C]."""
-    try:
-        image = Image.open(io.BytesIO(cell)).convert(mode)
-    except (OSError, TypeError) as error:
-        raise InputError(f"{where} is not an image ({error}): {_again(entry)}") from error
-    if image.size != size:
-        raise InputError(f"{where} is {image.size} pixels wide and high, expected {size}")
-    return np.asarray(image).reshape(size[1], size[0], -1)
+    images = np.empty((len(encoded), height, width, channels), np.uint8)
+    mode, size = "L" if channels == 1 else "RGB", (width, height)
+    for number, cell in enumerate(encoded):
+        where = f"row {number} of {file}"
+        try:
+            image = Image.open(io.BytesIO(cell)).convert(mode)
+        except (OSError, TypeError) as error:
+            raise InputError(f"{where} is not an image ({error}): {_again(entry)}") from error
+        if image.size != size:
+            raise InputError(f"{where} is {image.size} pixels wide and high, expected {size}")
+        images[number] = np.asarray(image).reshape(height, width, -1)
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
 
 
 def _labels(column: pa.ChunkedArray, classes: int, entry: Entry, file: Path) -> np.ndarray:
@@ -131,10 +105,8 @@ def _labels(column: pa.ChunkedArray, classes: int, entry: Entry, file: Path) -> 
         raise InputError(f"{file}: column {entry.label} must hold integers, not {column.type}")
     labels = column.to_numpy().astype(np.int64)
     if labels.size and not 0 <= labels.min() <= labels.max() < classes:
-        raise InputError(
-            f"{file}: labels lie in {labels.min()}..{labels.max()}, expected 0..{classes - 1}: "
-            f"{_again(entry)}"
-        )
+        found, expected = f"{labels.min()}..{labels.max()}", f"0..{classes - 1}"
+        raise InputError(f"{file}: labels lie in {found}, expected {expected}: {_again(entry)}")
     return labels
 
 
@@ -149,7 +121,7 @@ def _owners(table: pa.Table, entry: Entry, file: Path) -> np.ndarray:
 
 
 def _class_names(file: Path, entry: Entry) -> tuple[str, ...]:
-    """Class names as the file's own header says; a partial copy may hold some of them only."""
+    """Class names in the file's own header; a partial copy may hold some of them only."""
     header = (pq.read_schema(file).metadata or {}).get(b"huggingface", b"{}")
     features = json.loads(header).get("info", {}).get("features", {})
     names = tuple(features.get(entry.label, {}).get("names", entry.classes))

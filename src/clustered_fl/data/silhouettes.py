@@ -1,7 +1,7 @@
 """Flat figures, given by their outlines, drawn small in many poses at once.
 
 A figure is kept as its signed distance field: moving the threshold thickens or thins its strokes,
-and sampling it draws it slanted, turned, stretched and swaying with smooth edges.
+and sampling it draws it in any pose with smooth edges.
 """
 
 from collections.abc import Sequence
@@ -14,46 +14,33 @@ _SAMPLES = 64
 # Fields reach further than figures, which span -1..1, so that there is room to thicken.
 _REACH = 1.5
 _STEP = 2 * _REACH / _SAMPLES
-_SMOOTH = 0.8
 
 
 class Pose(NamedTuple):
-    """How each of N figures lies in its image, arrays [N] unless said otherwise.
+    """How each of N figures lies in its image, arrays [N] unless said otherwise."""
 
-    Attributes:
-        radius: pixels per unit; a figure spans two units.
-        width: horizontal stretch.
-        slant: units to the right per unit upwards.
-        turn: clockwise, in radians.
-        shift: pixels right and down from the middle of the image, [N, 2].
-        weight: pixels added at every edge; negative ones make strokes thinner.
-        sway: amplitude of a wave that bends the figure sideways, in units.
-        phase: where that wave starts, in radians.
-    """
-
-    radius: np.ndarray
-    width: np.ndarray
-    slant: np.ndarray
-    turn: np.ndarray
-    shift: np.ndarray
-    weight: np.ndarray
-    sway: np.ndarray
-    phase: np.ndarray
+    radius: np.ndarray  # pixels per unit; a figure spans two units
+    width: np.ndarray  # horizontal stretch
+    slant: np.ndarray  # units to the right per unit upwards
+    turn: np.ndarray  # clockwise, in radians
+    shift: np.ndarray  # pixels right and down from the middle of the image, [N, 2]
+    weight: np.ndarray  # pixels added at every edge; negative ones make strokes thinner
+    sway: np.ndarray  # amplitude of a wave that bends the figure sideways, in units
+    phase: np.ndarray  # where that wave starts, in radians
 
 
 def distance_field(contours: Sequence[np.ndarray]) -> np.ndarray:
     """Signed distance to the edge of a figure, positive inside, float32 [64, 64].
 
-    Args:
-        contours: closed polygons [points, 2] in units (right, down); what lies inside of an even
-            number of them is a hole.
+    Contours are closed polygons [points, 2] in units (right, down); what lies inside of an even
+    number of them is a hole.
     """
     inside = _inside(contours)
     distance = distance_transform_edt(inside) - distance_transform_edt(~inside)
     # Counted to the next sample of the other kind; the edge lies half way there.
     distance -= 0.5 * np.sign(distance)
     # The samples' staircase along slanted edges would show in the drawings.
-    return gaussian_filter((distance * _STEP).astype(np.float32), _SMOOTH)
+    return gaussian_filter((distance * _STEP).astype(np.float32), sigma=0.8)
 
 
 def _inside(contours: Sequence[np.ndarray]) -> np.ndarray:
@@ -64,8 +51,7 @@ def _inside(contours: Sequence[np.ndarray]) -> np.ndarray:
     (x, y), (end_x, end_y) = starts.T[..., None], ends.T[..., None]
     crosses = (y > axis) != (end_y > axis)
     slope = (end_x - x) / np.where(end_y == y, 1, end_y - y)
-    at = x + slope * (axis - y)
-    left = crosses[:, :, None] & (at[:, :, None] < axis)
+    left = crosses[:, :, None] & ((x + slope * (axis - y))[:, :, None] < axis)
     return left.sum(axis=0) % 2 == 1
 
 
@@ -75,8 +61,6 @@ def draw(fields: np.ndarray, kinds: np.ndarray, pose: Pose, side: int) -> np.nda
     Args:
         fields: distance fields [figures, 64, 64].
         kinds: which figure each image shows, [N].
-        pose: how it lies there.
-        side: pixels per side of an image.
     """
     each = Pose(*(np.asarray(trait, np.float32)[..., None, None] for trait in pose))
     axis = np.arange(side, dtype=np.float32) - (side - 1) / 2

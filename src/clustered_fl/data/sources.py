@@ -1,8 +1,4 @@
-"""Where a dataset comes from: built-in stand-in, mirror folder or download.
-
-Each source yields the same canonical `Dataset`; what was found there is checked before anything is
-trained on it.
-"""
+"""Where a dataset comes from, in canonical form: built-in stand-in, mirror folder or download."""
 
 from pathlib import Path
 
@@ -13,8 +9,8 @@ from clustered_fl.data.compose import first_classes, join
 from clustered_fl.data.dataset import Dataset, Split
 from clustered_fl.data.download import download
 from clustered_fl.data.owners import divide, numbered
-from clustered_fl.data.parquet import content_digest, has_split, read_split
-from clustered_fl.data.registry import Composed, Entry, find, read_registry
+from clustered_fl.data.parquet import content_digest, files_there, read_split
+from clustered_fl.data.registry import Entry, find, read_registry
 from clustered_fl.errors import InputError
 
 SOURCES = ("builtin", "mirror", "download")
@@ -28,30 +24,41 @@ def prepare(
     require_complete: bool = False,
     registry: Path = Path("config/datasets.yaml"),
 ) -> Dataset:
-    """The dataset `name` in canonical form.
+    """The dataset `name` of the registry in canonical form, from one of `SOURCES`.
 
     Args:
-        name: key in the registry.
-        source: one of `SOURCES`.
         mirror: folder with `<namespace>/<name>/{train,test}-*.parquet` (source "mirror").
         cache: folder that keeps what was downloaded, laid out like a mirror (source "download").
         require_complete: refuse partial data, as the scale `paper` does.
-        registry: the table of datasets.
-
-    Raises:
-        InputError: if there is no such dataset or source, or its data cannot be used.
+    Raises: InputError if there is no such dataset or source, or its data cannot be used.
     """
     table = read_registry(registry)
-    entry = find(table, name)
-    where = (source, mirror, cache)
+    entry, where = find(table, name), (source, mirror, cache)
     if isinstance(entry, Entry):
         return _read(entry, *where, require_complete)
-    return _composed(entry, table, where, require_complete)
+    parts = []
+    for part_name, classes in entry.union.items():
+        # A part of which only some classes are wanted may lack others.
+        part = _read(table[part_name], *where, require_complete and classes == "all")
+        parts.append(part if classes == "all" else first_classes(part, classes, table[part_name]))
+    joined = join(name, parts)
+    if require_complete and not joined.complete:
+        raise InputError(
+            f"the complete {name} is required, but the source `{source}` has only "
+            f"({joined.note}): complete the mirror or use the data source `download`"
+        )
+    return joined
 
 
 def _read(entry: Entry, source: str, mirror: Path, cache: Path, require_complete: bool) -> Dataset:
     if source == "builtin":
-        return _stand_in(entry, require_complete)
+        if require_complete:
+            raise InputError(
+                f"the complete {entry.name} is required, but the source `builtin` has a stand-in "
+                f"only: use the data source `mirror` or `download`"
+            )
+        splits, note = builtin.stand_in(entry)
+        return _canonical(splits, entry, source, note)
     if source == "mirror":
         return read_mirror(mirror, entry, require_complete)
     if source == "download":
@@ -60,62 +67,31 @@ def _read(entry: Entry, source: str, mirror: Path, cache: Path, require_complete
     raise InputError(f"there is no data source {source!r}; choose from {', '.join(SOURCES)}")
 
 
-def _composed(
-    entry: Composed,
-    table: dict[str, Entry],
-    where: tuple[str, Path, Path],
-    require_complete: bool,
-) -> Dataset:
-    """Read every part and join them; one of which only some classes are wanted may be partial."""
-    parts = []
-    for name, classes in entry.union.items():
-        part = _read(table[name], *where, require_complete and classes == "all")
-        parts.append(part if classes == "all" else first_classes(part, classes, table[name]))
-    joined = join(entry.name, parts)
-    if require_complete and not joined.complete:
-        raise InputError(
-            f"the complete {entry.name} is required, but the source `{where[0]}` has only "
-            f"({joined.note}): complete the mirror or use the data source `download`"
-        )
-    return joined
-
-
-def _stand_in(entry: Entry, require_complete: bool) -> Dataset:
-    if require_complete:
-        raise InputError(
-            f"the complete {entry.name} is required, but the source `builtin` has a stand-in only: "
-            f"use the data source `mirror` or `download`"
-        )
-    splits, note = builtin.stand_in(entry)
-    return _canonical(splits, entry, "builtin", note)
-
-
 def read_mirror(
     mirror: Path, entry: Entry, require_complete: bool = False, source: str = "mirror"
 ) -> Dataset:
     """Read `<mirror>/<entry.hub>`, check it against the entry and return it in canonical form.
 
     Rows keep the order of the files (some mirrors are sorted by class: partitions must shuffle).
-
-    Raises:
-        InputError: if the folder is missing, incomplete although it must not be, or altered.
+    Raises: InputError if the folder is missing, incomplete although it must not be, or altered.
     """
     folder = mirror / entry.hub
     if not folder.is_dir():
         raise InputError(f"{folder} does not exist: {_remedy(entry, folder)}")
-    splits = _splits(folder, entry)
+    if entry.owner and not entry.rows.test and not files_there(folder, "test"):
+        splits = divide(read_split(folder, "train", entry))
+    else:
+        splits = {split: read_split(folder, split, entry) for split in ("train", "test")}
     missing = _missing(splits, entry)
     if missing and (require_complete or entry.content):
         raise InputError(f"{folder} holds only {missing}: {_remedy(entry, folder)}")
-    _check_content(splits, entry, folder)
+    for split, digest in entry.content or ():
+        if (found := content_digest(splits[split])) != digest:
+            raise InputError(
+                f"the {split} rows in {folder} are not those of {entry.name} (SHA-256 "
+                f"{found[:16]}..., expected {digest[:16]}...): delete them, fetch {entry.hub} again"
+            )
     return _canonical(splits, entry, source, missing)
-
-
-def _splits(folder: Path, entry: Entry) -> dict[str, Split]:
-    """Both splits as they lie there, or divided by owner where the publisher made one only."""
-    if entry.owner and not entry.rows.test and not has_split(folder, "test"):
-        return divide(read_split(folder, "train", entry))
-    return {split: read_split(folder, split, entry) for split in ("train", "test")}
 
 
 def _remedy(entry: Entry, folder: Path) -> str:
@@ -131,26 +107,12 @@ def _remedy(entry: Entry, folder: Path) -> str:
 def _missing(splits: dict[str, Split], entry: Entry) -> str:
     """What a partial copy has of the official rows and classes, "" if it has everything."""
     train, test = (len(splits[split].labels) for split in ("train", "test"))
-    counts = [
-        (train, entry.rows.train, "training rows"),
-        (test, entry.rows.test, "test rows"),
-        (len(splits["train"].classes), len(entry.classes), "classes"),
-    ]
+    counts = [(train, entry.rows.train, "training rows"), (test, entry.rows.test, "test rows")]
     if not entry.rows.test:
         # One official split: a copy with its own test rows is complete when the sum is.
-        counts[:2] = [(train + test, entry.rows.train, "rows")]
+        counts = [(train + test, entry.rows.train, "rows")]
+    counts.append((len(splits["train"].classes), len(entry.classes), "classes"))
     return ", ".join(f"{n:,} of {all_:,} {what}" for n, all_, what in counts if n != all_)
-
-
-def _check_content(splits: dict[str, Split], entry: Entry, folder: Path) -> None:
-    expected = entry.content.model_dump() if entry.content else {}
-    for split, digest in expected.items():
-        found = content_digest(splits[split])
-        if found != digest:
-            raise InputError(
-                f"the {split} rows in {folder} are not those of {entry.name} (SHA-256 "
-                f"{found[:16]}..., expected {digest[:16]}...): delete them, fetch {entry.hub} again"
-            )
 
 
 def _canonical(splits: dict[str, Split], entry: Entry, source: str, note: str) -> Dataset:
@@ -162,15 +124,6 @@ def _canonical(splits: dict[str, Split], entry: Entry, source: str, note: str) -
         x = text.encode([*train.rows, *test.rows], known, entry.shape[0])
     else:
         x = np.concatenate([train.rows, test.rows])
-    return dataset.build(
-        entry.name,
-        source,
-        x,
-        np.concatenate([train.labels, test.labels]),
-        len(train.labels),
-        train.classes,
-        complete=not note,
-        note=note,
-        vocabulary=known,
-        owner=numbered(train, test),
-    )
+    y = np.concatenate([train.labels, test.labels])
+    about = (train.classes, not note, note, known, numbered(train, test))
+    return dataset.build(entry.name, source, x, y, len(train.labels), *about)

@@ -1,8 +1,8 @@
 """Articles as token ids, for next-word prediction (CFL, Fig. 10).
 
 The paper names neither vocabulary nor tokenisation. Chosen here: lower case, words by a regular
-expression, every word of the training rows kept and numbered by falling frequency. A model with a
-vocabulary of V tokens therefore needs no second file: it reads an id >= V as `UNKNOWN`.
+expression, every word of the training rows numbered by falling frequency. A model with a vocabulary
+of V tokens therefore reads an id >= V as `UNKNOWN`.
 """
 
 import re
@@ -30,16 +30,7 @@ def vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def encode(texts: Sequence[str], known: Sequence[str], length: int) -> np.ndarray:
-    """Token ids of every text, cut so that `<eos>` always fits, then padded.
-
-    Args:
-        texts: N texts.
-        known: the vocabulary, special tokens first; other words become `<unk>`.
-        length: tokens per row.
-
-    Returns:
-        int32 [N, length].
-    """
+    """Token ids int32 [N, length], cut so that `<eos>` fits and padded; `<unk>` if not `known`."""
     number = {word: index for index, word in enumerate(known)}
     ids = np.full((len(texts), length), PAD, np.int32)
     for row, text in zip(ids, texts, strict=True):

@@ -1,8 +1,7 @@
 """Articles of made-up sentences on four topics, in the place of AG News.
 
 Words follow each other as in a first-order Markov chain. Part of the chain is common language,
-part belongs to the topic: the same word is then followed by other words, which is what makes one
-model for all topics worse than one per topic.
+part belongs to the topic, which makes one model for all topics worse than one per topic.
 """
 
 import numpy as np
@@ -14,19 +13,13 @@ _FUNCTION_WORDS = [
     *("their", "two", "are", "but", "more", "this", "he", "one", "out", "not", "new", "said"),
 ]
 _COMMON_WORDS, _TOPIC_WORDS = 80, 30
-_SUCCESSORS = 6
-_TOPIC_SHARE = 0.7
-_WORDS_PER_ARTICLE = (20, 45)
+_SUCCESSORS, _TOPIC_SHARE = 6, 0.7
+# Words of an article.
+_SHORTEST, _LONGEST = 20, 45
 
 
-def articles(
-    rows: tuple[int, int], random: np.random.Generator
-) -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
-    """Write training and test articles, equally many of every topic in random order.
-
-    Returns:
-        Training texts, topics int64, and the same for the test.
-    """
+def articles(rows: tuple[int, int], random: np.random.Generator) -> tuple[list | np.ndarray, ...]:
+    """Equally many articles of every topic in random order, as `builtin.StandIn` says."""
     words = np.array(_FUNCTION_WORDS + _invent(_COMMON_WORDS + _TOPICS * _TOPIC_WORDS, random))
     chains = np.cumsum(_chains(len(words), random), axis=-1)
     parts: list = []
@@ -49,13 +42,12 @@ def _chains(words: int, random: np.random.Generator) -> np.ndarray:
     """Transition probabilities [topic, word, next word]."""
     common = len(_FUNCTION_WORDS) + _COMMON_WORDS
     # Zipf's law: some words are frequent, so that a network has something to learn at once.
-    usual = np.where(np.arange(words) < common, 1 / (10 + np.arange(words)), 0)
-    shared = _transitions(usual, random)
-    chains = []
-    for topic in range(_TOPICS):
+    zipf = 1 / (10 + np.arange(words))
+    usual = np.where(np.arange(words) < common, zipf, 0)
+    shared, chains = _transitions(usual, random), []
+    for start in common + _TOPIC_WORDS * np.arange(_TOPICS):
         liked = usual.copy()
-        start = common + topic * _TOPIC_WORDS
-        liked[start : start + _TOPIC_WORDS] = 1 / (10 + np.arange(_TOPIC_WORDS))
+        liked[start : start + _TOPIC_WORDS] = zipf[:_TOPIC_WORDS]
         own = _transitions(liked, random)
         chains.append(_TOPIC_SHARE * own + (1 - _TOPIC_SHARE) * shared)
     return np.stack(chains)
@@ -63,10 +55,9 @@ def _chains(words: int, random: np.random.Generator) -> np.ndarray:
 
 def _transitions(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Give every word a few successors, drawn by `weights`; rows sum to 1."""
-    words = len(weights)
-    transitions = np.zeros((words, words))
+    transitions, chance = np.zeros((len(weights), len(weights))), weights / weights.sum()
     for row in transitions:
-        next_words = random.choice(words, _SUCCESSORS, replace=False, p=weights / weights.sum())
+        next_words = random.choice(len(weights), _SUCCESSORS, replace=False, p=chance)
         row[next_words] = random.dirichlet(np.ones(_SUCCESSORS))
     return transitions
 
@@ -75,13 +66,10 @@ def _walk(
     cumulative: np.ndarray, topics: np.ndarray, random: np.random.Generator
 ) -> list[np.ndarray]:
     """Word numbers of one article per topic, of random lengths."""
-    shortest, longest = _WORDS_PER_ARTICLE
-    word = random.integers(0, len(_FUNCTION_WORDS), len(topics))
-    walks = [word]
-    for _ in range(longest - 1):
+    walks = [random.integers(0, len(_FUNCTION_WORDS), len(topics))]
+    for _ in range(_LONGEST - 1):
         chance = random.random((len(topics), 1))
         # Rounding may leave the last cumulative probability a hair below 1.
-        word = (cumulative[topics, word, :-1] < chance).sum(axis=1)
-        walks.append(word)
-    lengths = random.integers(shortest, longest + 1, len(topics))
+        walks.append((cumulative[topics, walks[-1], :-1] < chance).sum(axis=1))
+    lengths = random.integers(_SHORTEST, _LONGEST + 1, len(topics))
     return [row[:length] for row, length in zip(np.stack(walks, 1), lengths, strict=True)]

@@ -1,12 +1,9 @@
 """Pipelines of image transforms, one per client, and datasets to which they have been applied.
 
 A client's images are transformed once and stored, so that trainings, encoders and tests see the
-same pixels and the engine need not know of transforms. Where no image belongs to two clients they
-are changed in their place: rows, labels and therefore the federation stay the same as without
-drift, and rows that nobody holds (the official test images) stay as they were.
+same pixels. Rows of no client (the official test images) stay as they were.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,20 +11,17 @@ import torch
 from torch import nn
 from torchvision.transforms import v2
 
-from clustered_fl.data import dataset as datasets
-from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.dataset import Dataset, with_images
 from clustered_fl.data.drift import Drift
 from clustered_fl.data.federation import Federation
 from clustered_fl.errors import InputError
 from clustered_fl.options import call
 from clustered_fl.randomness import generator
 
-Uniform = Callable[[float, float], float]
-
 # Ranges: BorisRado/CoLEDS-clustering@80f5ad6, src/data/partitioning.py, lines 70-93. REPA's text
 # names blur and "black and white"; the latter is not in that code. The horizontal flip that it
 # adds to all pipelines tells no client from another and is left out.
-_TRANSFORMS: tuple[Callable[[Uniform], nn.Module], ...] = (
+_TRANSFORMS = (
     lambda u: v2.RandomVerticalFlip(p=u(0.5, 1)),
     lambda u: v2.ColorJitter(u(0, 1), u(0, 1), u(0, 1), u(0, 0.5)),
     lambda u: v2.RandomRotation(degrees=u(0, 90), fill=u(0, 1)),
@@ -49,10 +43,7 @@ def pipeline(drift: Drift, seed: int, client: int) -> nn.Module:
 def transformed(images: np.ndarray, through: nn.Module, draw: int) -> np.ndarray:
     """Images uint8 [n, C, H, W] after a pipeline, each with draws of its own (flips, angles, ...).
 
-    Args:
-        images: one or more.
-        through: the pipeline.
-        draw: seed of torch's generator, which is as before afterwards.
+    `draw` is the seed of torch's generator, whose state is restored afterwards.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(draw)
@@ -65,13 +56,7 @@ def drifted(
 ) -> Dataset:
     """The dataset after every client has passed its training and test images through its pipeline.
 
-    Args:
-        dataset: of images.
-        federation: of clients without an image in common.
-        drift: settings of `Drift`, from the ledger.
-        seed: of the pipelines and of their draws.
-    Raises:
-        InputError: if there is no drift, there are no images, or two clients share one.
+    Raises: InputError if there is no drift, or there are no images.
     """
     if drift is None:
         raise InputError("this federation has no drift; give it the setting `drift`")
@@ -79,25 +64,9 @@ def drifted(
         raise InputError(f"{dataset.name} has no images; drift transforms images")
     settings, x = call(Drift, "drift", drift), dataset.x.copy()
     torch.set_num_threads(1)  # the same bits on every machine
-    for client, rows in enumerate(_rows(federation)):
+    for client in range(len(federation.train)):
+        rows = federation.rows_of(client)
         draw = int(generator(seed, "transformed images", client).integers(2**31))
         x[rows] = transformed(dataset.x[rows], pipeline(settings, seed, client), draw)
-    note = f"{dataset.note}; " if dataset.note else ""
-    note += f"every client's images passed through its pipeline of {settings.transforms} transforms"
-    kept = (dataset.y, dataset.train_rows, dataset.classes, dataset.complete, note)
-    return datasets.build(dataset.name, dataset.source, x, *kept, owner=dataset.owner)
-
-
-def _rows(federation: Federation) -> list[np.ndarray]:
-    """All rows of each client, ascending.
-
-    Raises:
-        InputError: if a row belongs to two of them.
-    """
-    tests = (federation.test_sets[test] for test in federation.test_of)
-    found = [np.union1d(*pair) for pair in zip(federation.train, tests, strict=True)]
-    rows, holders = np.unique(np.concatenate(found), return_counts=True)
-    if (holders > 1).any():
-        row = int(rows[holders > 1][0])
-        raise InputError(f"drift needs clients without images in common; row {row} has several")
-    return found
+    note = f"every client's images passed through its pipeline of {settings.transforms} transforms"
+    return with_images(dataset, x, note)

@@ -1,37 +1,58 @@
-"""Who holds what: one module per kind of partition; the kind in the ledger is the module's name.
+"""What clients hold: one module per kind of partition; the kind in the ledger is the module's name.
 
-build(dataset, seed, <settings of the ledger>) -> Federation
+Each has `build(dataset, seed, <settings of the ledger>) -> Federation`. One that changes its
+clients' images also has `images` (`data.own_images`). All have the settings of `data.modifiers`.
 """
 
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from inspect import signature
 from typing import Any
+
+from pydantic import create_model
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
+from clustered_fl.data.modifiers import modified
 from clustered_fl.errors import InputError
-from clustered_fl.options import call, module_called
+from clustered_fl.options import Strict, module_called, validated
+
+GIVEN = {"dataset", "seed", "federation", "own_tests"}
+"""Parameters that are no settings."""
 
 
 def partition_module(kind: str) -> str:
-    """Dotted name of the module of partition `kind`.
-
-    Raises:
-        InputError: if there is no such partition.
-    """
+    """Dotted name of the module of partition `kind`; an InputError if there is none."""
     return module_called(kind, "clustered_fl.data.partitions", "partition")
 
 
-def build_federation(dataset: Dataset, seed: int, kind: str = "", **settings: Any) -> Federation:
-    """Create the federation `kind` with its settings from the ledger; same seed, same federation.
+@cache
+def partition_settings(kind: str) -> type[Strict]:
+    """All settings of a kind as a model that checks them; nothing is built."""
+    module = import_module(partition_module(kind))
+    own, general = _settings_of(module.build), _settings_of(modified)
+    if hasattr(module, "images"):  # which are changed once, by the partition
+        general["drift"] = (None, None)
+    return create_model(kind, __base__=Strict, **(own | general | own))
 
-    Raises:
-        InputError: if the kind is unknown, or the dataset cannot fill it.
-    """
+
+def _settings_of(function: Callable) -> dict[str, tuple[Any, Any]]:
+    """Name -> annotation and default, `...` for a setting that must be given."""
+    return {
+        name: (each.annotation, ... if each.default is each.empty else each.default)
+        for name, each in signature(function).parameters.items()
+        if name not in GIVEN
+    }
+
+
+def build_federation(dataset: Dataset, seed: int, /, kind: str = "", **settings: Any) -> Federation:
+    """The federation `kind` of a seed; InputError if unknown, or the dataset cannot fill it."""
     build = import_module(partition_module(kind)).build
-    return _checked(call(build, f"partition {kind}", settings, dataset=dataset, seed=seed))
-
-
-def _checked(federation: Federation) -> Federation:
+    found = dict(validated(partition_settings(kind), f"partition {kind}", settings))
+    own_tests = found["held_out"] is not None
+    own = {name: found.pop(name) for name in _settings_of(build)}
+    federation = modified(build(dataset, seed, **own), seed, own_tests, **found)
     empty = [i for i, rows in enumerate(federation.train) if not len(rows)]
     if empty:
         raise InputError(f"client {empty[0]} has no samples; every client needs at least one")

@@ -1,4 +1,4 @@
-"""Clients with over- and under-represented labels, or images of their own look (REPA, CIFAR-10)."""
+"""Clients with over- and under-represented labels (REPA, CIFAR-10)."""
 
 from typing import Annotated
 
@@ -6,9 +6,9 @@ import numpy as np
 from pydantic import Field
 
 from clustered_fl.data.dataset import Dataset
-from clustered_fl.data.drift import Drift, drift_groups
 from clustered_fl.data.federation import Federation
-from clustered_fl.data.held_out import Count, Fraction, Number, with_validation
+from clustered_fl.data.held_out import with_validation
+from clustered_fl.data.shares import Count, Fraction, Number
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
@@ -24,12 +24,11 @@ def build(
     alpha: Annotated[float, Field(gt=0)] | None = 0.2,
     minimum: Annotated[int, Field(ge=2)] = 10,
     held_out: Fraction = 0.2,
-    drift: Drift | None = None,
 ) -> Federation:
     """Label by label, the training images are dealt by shares that a Dirichlet distribution draws.
 
     REPA says "sampling data in a biased way"; this is the partitioner of the authors' follow-up
-    code. The official test images belong to nobody, so that new clients can be drawn from them.
+    code. No client holds official test images, so that new clients can be drawn from them.
 
     Args:
         clients: that train.
@@ -37,24 +36,19 @@ def build(
         alpha: concentration, small for strong skew; None deals every label equally (no skew).
         minimum: images of the smallest client.
         held_out: part of a client's images that it is tested on.
-        drift: how clients' images look; the rows do not depend on it, see `data.transforms`.
-    Raises:
-        InputError: if clients would be too small.
+    Raises: InputError if clients would be too small.
     """
-    everybody, labels = clients + newcomers, dataset.y[: dataset.train_rows]
-    if everybody * minimum > len(labels):
-        raise InputError(
-            f"{everybody} clients of {minimum} images or more; allowed are 1 to "
-            f"{len(labels) // minimum} clients of {len(labels)} images"
-        )
+    total, labels = clients + newcomers, dataset.y[: dataset.train_rows]
+    if total * minimum > len(labels):
+        most = f"{len(labels) // minimum} clients of {len(labels)} images"
+        raise InputError(f"{total} clients of {minimum} images or more; allowed are 1 to {most}")
     rng = generator(seed, "shares")
     for _ in range(DRAWS):
-        shares = _shares(labels, everybody, alpha, rng)
+        shares = _shares(labels, total, alpha, rng)
         if min(map(len, shares)) >= minimum:
-            groups = drift_groups(drift, everybody)
-            return with_validation(dataset, shares, groups, newcomers, held_out, seed)
+            return with_validation(dataset, shares, newcomers, held_out, seed)
     raise InputError(
-        f"in {DRAWS} draws with alpha = {alpha} some of {everybody} clients always had fewer than "
+        f"in {DRAWS} draws with alpha = {alpha} some of {total} clients always had fewer than "
         f"{minimum} images; a larger alpha, fewer clients or a smaller minimum may help"
     )
 
@@ -62,7 +56,6 @@ def build(
 def _shares(
     labels: np.ndarray, clients: int, alpha: float | None, rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Rows of each client; all rows are dealt."""
     parts: list[list[np.ndarray]] = [[] for _ in range(clients)]
     for label in np.unique(labels):
         rows = rng.permutation(np.flatnonzero(labels == label))
@@ -75,18 +68,14 @@ def _shares(
 
 
 def proportions(room: np.ndarray, alpha: float | None, rng: np.random.Generator) -> np.ndarray:
-    """Shares of one label, float64 [clients], sum 1.
+    """Shares of one label, float64 [clients], sum 1; they are equal if `alpha` is None.
 
-    Self-balancing as in Flower's `DirichletPartitioner`: who has its fair share of all images gets
-    no more.
-
-    Args:
-        room: [clients] who has less than that.
-        alpha: of the distribution; None for equal shares.
+    Self-balancing as in Flower's `DirichletPartitioner`: a client without `room` [clients], with
+    its fair share of all images, gets no more.
     """
     if alpha is None:
         return np.full(len(room), 1 / len(room))
     drawn = rng.dirichlet(np.full(len(room), alpha)) * room
     # For tiny alpha all of it may have gone to clients without room.
-    drawn = drawn if drawn.sum() > 0 else room.astype(np.float64)
+    drawn = drawn if drawn.sum() > 0 else room
     return drawn / drawn.sum()

@@ -1,27 +1,22 @@
 """Clusters without a label in common (FLT Scenario 1, "pathological" by cluster)."""
 
-from typing import Annotated
-
 import numpy as np
-from pydantic import Field
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
 from clustered_fl.data.label_clusters import assemble, rows_of
-from clustered_fl.data.shares import group_of_clients
+from clustered_fl.data.shares import Count, Number, group_of_clients
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
-
-Count = Annotated[int, Field(ge=0)]
 
 
 def build(
     dataset: Dataset,
     seed: int,
-    clients: int,
-    groups: int,
-    labels: Annotated[int, Field(ge=1)] = 2,
-    samples: int | None = None,
+    clients: Number,
+    groups: Number,
+    labels: Number = 2,
+    samples: Number | None = None,
     newcomers: Count = 0,
     changed: Count = 0,
     shuffled: bool = False,
@@ -29,10 +24,7 @@ def build(
 ) -> Federation:
     """A random permutation of the labels is cut into clusters; a label is cut into equal blocks.
 
-    Client j of a cluster holds block j of each of its labels. `padded` is a mistake of FLT's code
-    (`sampling.py`, lines 57-99): blocks have the size they would have if all labels were equally
-    frequent, and where a label runs out, the last training image of all, whatever it shows, stands
-    in for the missing ones.
+    Client j of a cluster holds block j of each of its labels.
 
     Args:
         clients, groups, labels: numbers of clients, of clusters, and of labels in a cluster.
@@ -41,37 +33,35 @@ def build(
         changed: the data of so many others of each cluster, its first, change later to those of the
             next cluster.
         shuffled: clients in random order, not sorted by cluster.
-    Raises:
-        InputError: if there are too few labels, images or clients.
+        padded: a mistake of FLT's code (`sampling.py`, lines 57-99): blocks have the size they
+            would have if all labels were equally frequent, and where a label runs out, the last
+            training image of all, whatever it shows, takes the place of the missing ones.
+    Raises: InputError if there are too few labels, images or clients.
     """
-    classes = len(dataset.classes)
-    if groups * labels > classes:
-        raise InputError(
-            f"{groups} clusters of {labels} labels need {groups * labels}, there are {classes}"
-        )
-    drawn = generator(seed, "labels").permutation(classes)[: groups * labels]
+    classes, needed = len(dataset.classes), groups * labels
+    if needed > classes:
+        raise InputError(f"{groups} clusters of {labels} labels need {needed}, there are {classes}")
+    drawn = generator(seed, "labels").permutation(classes)[:needed]
     own, members = drawn.reshape(groups, labels), group_of_clients(clients, groups)
     train, later = [], []
     for group in range(groups):
         count = int((members == group).sum()) + changed
         blocks = [_blocks(dataset, label, count, samples, padded, seed) for label in own[group]]
-        held = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
-        train += held[changed:]
+        held = np.concatenate(blocks, axis=1)
+        train += list(held[changed:])
         later.append(held[:changed])
-    first = np.searchsorted(members, np.arange(groups))
     moves = [
-        (int(first[g]) + i, (g + 1) % groups, rows)
-        for g in range(groups)
-        for i, rows in enumerate(later[(g + 1) % groups])
+        (int(first) + i, (group + 1) % groups, rows)
+        for group, first in enumerate(np.searchsorted(members, range(groups)))
+        for i, rows in enumerate(later[(group + 1) % groups])
     ]
-    order_of = seed if shuffled else None
-    return assemble(dataset, list(own), train, members, newcomers, order_of, moves)
+    return assemble(dataset, own, train, members, newcomers, seed if shuffled else None, moves)
 
 
 def _blocks(
     dataset: Dataset, label: int, clients: int, samples: int | None, padded: bool, seed: int
-) -> list[np.ndarray]:
-    """Images of one label for each client."""
+) -> np.ndarray:
+    """Images of one label, [clients, images of each]."""
     rows = rows_of(dataset, int(label), seed)
     size = dataset.train_rows // len(dataset.classes) // clients if padded else len(rows) // clients
     size = size if samples is None else samples
@@ -83,4 +73,4 @@ def _blocks(
             f"{size} images of label {label} for each of {clients} clients; "
             f"allowed are 1 to {len(rows) // clients}"
         )
-    return [rows[client * size : (client + 1) * size] for client in range(clients)]
+    return rows[: clients * size].reshape(clients, size)

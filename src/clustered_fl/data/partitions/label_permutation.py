@@ -2,20 +2,26 @@
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
-from clustered_fl.data.label_maps import label_permutations
-from clustered_fl.data.relabelled import relabelled
+from clustered_fl.data.label_maps import label_permutations, relabelled
+from clustered_fl.data.shares import Count, Number
 from clustered_fl.randomness import generator
 
 
 def build(
     dataset: Dataset,
     seed: int,
-    clients: int,
-    groups: int,
-    samples: int | None = None,
-    newcomers: int = 0,
+    clients: Number,
+    groups: Number,
+    samples: Number | None = None,
+    newcomers: Count = 0,
 ) -> Federation:
-    """Equal random shares; one permutation of the labels per group."""
+    """Equal random shares; one permutation of the labels per group.
+
+    Args:
+        clients, groups: numbers of clients and of permutations.
+        samples: training samples of a client; None for all there are.
+        newcomers: samples of one newcomer per group; 0 for no newcomers.
+    """
     rng = generator(seed, "permutations")
     maps = label_permutations(len(dataset.classes), groups, rng)
     return relabelled(dataset, seed, clients, samples, newcomers, maps)

@@ -2,20 +2,27 @@
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
-from clustered_fl.data.label_maps import label_swaps
-from clustered_fl.data.relabelled import relabelled
+from clustered_fl.data.label_maps import label_swaps, relabelled
+from clustered_fl.data.shares import Count, Number
 from clustered_fl.randomness import generator
 
 
 def build(
     dataset: Dataset,
     seed: int,
-    clients: int,
-    groups: int,
-    samples: int | None = None,
+    clients: Number,
+    groups: Number,
+    samples: Number | None = None,
     swaps: tuple[tuple[int, int], ...] = (),
-    newcomers: int = 0,
+    newcomers: Count = 0,
 ) -> Federation:
-    """Equal random shares; `swaps` names the pairs of the first groups, others are drawn."""
+    """Equal random shares; one pair of exchanged labels per group.
+
+    Args:
+        clients, groups: numbers of clients and of pairs.
+        samples: training samples of a client; None for all there are.
+        swaps: pairs of labels of the first groups; those of the others are drawn.
+        newcomers: samples of one newcomer per group; 0 for no newcomers.
+    """
     maps = label_swaps(len(dataset.classes), groups, swaps, generator(seed, "swaps"))
     return relabelled(dataset, seed, clients, samples, newcomers, maps)

@@ -1,20 +1,22 @@
 """Clients that hold their images in different ways: quarter turns (IFCA's "Rotated MNIST")."""
 
+from typing import Literal
+
 import numpy as np
 
-from clustered_fl.data import dataset as datasets
-from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.dataset import Dataset, with_images
 from clustered_fl.data.federation import Federation
-from clustered_fl.data.held_out import Number
-from clustered_fl.data.shares import equal_shares, group_of_clients
+from clustered_fl.data.shares import Number, equal_shares, group_of_clients
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
-TURNS = (2, 4)
-
 
 def build(
-    dataset: Dataset, seed: int, clients: Number, groups: Number, samples: Number | None = None
+    dataset: Dataset,
+    seed: int,
+    clients: Number,
+    groups: Literal[2, 4],
+    samples: Number | None = None,
 ) -> Federation:
     """Equal random shares of training images; each group is tested on its own share of the tests.
 
@@ -25,11 +27,8 @@ def build(
     Args:
         clients, groups: numbers of clients and of turns.
         samples: training images of a client; None for all there are.
-    Raises:
-        InputError: if the turns are no quarter turns, or there are too few images.
+    Raises: InputError if there are too few images.
     """
-    if groups not in TURNS:
-        raise InputError(f"rotation of {groups} groups; allowed are {TURNS[0]} and {TURNS[1]}")
     members, maps = group_of_clients(clients, groups), np.arange(len(dataset.classes))
     rows, tests = np.split(np.arange(len(dataset.y)), [dataset.train_rows])
     train = equal_shares(rows, clients, samples, generator(seed, "shares"))
@@ -38,25 +37,13 @@ def build(
 
 
 def images(dataset: Dataset, federation: Federation) -> Dataset:
-    """The dataset after every group has turned its training and test images in their place.
-
-    Rows that nobody holds stay as they are.
-
-    Raises:
-        InputError: if the images are not square.
-    """
+    """The dataset after every group has turned its images; InputError if they are not square."""
     shape = dataset.x.shape[1:]
     if len(shape) != 3 or shape[1] != shape[2]:
         raise InputError(f"rotation turns square images, and {dataset.name} has none")
-    x, groups = dataset.x.copy(), federation.groups
-    for group in range(groups.max() + 1):
-        held = [federation.train[client] for client in np.flatnonzero(groups == group)]
-        rows = np.concatenate([*held, federation.test_sets[group]])
-        quarters = group * 4 // (int(groups.max()) + 1)
-        x[rows] = np.rot90(dataset.x[rows], quarters, axes=(2, 3))
-    note = f"{dataset.note}; " if dataset.note else ""
-    kept = (dataset.y, dataset.train_rows, dataset.classes, dataset.complete)
-    note += (
-        f"images of {groups.max() + 1} groups turned by {360 // (groups.max() + 1)} degrees each"
-    )
-    return datasets.build(dataset.name, dataset.source, x, *kept, note, owner=dataset.owner)
+    x, groups = dataset.x.copy(), int(federation.groups.max()) + 1
+    for client, group in enumerate(federation.groups):
+        rows = federation.rows_of(client)
+        x[rows] = np.rot90(dataset.x[rows], group * 4 // groups, axes=(2, 3))
+    note = f"images of {groups} groups turned by {360 // groups} degrees each"
+    return with_images(dataset, x, note)

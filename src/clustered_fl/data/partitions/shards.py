@@ -4,7 +4,8 @@ import numpy as np
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
-from clustered_fl.data.held_out import Count, Fraction, Number, same_labels, with_validation
+from clustered_fl.data.held_out import same_labels, with_validation
+from clustered_fl.data.shares import Count, Fraction, Number
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
@@ -27,21 +28,18 @@ def build(
         newcomers: holdout clients, see `held_out.with_validation`.
         shards: of a client.
         held_out: part of a client's images that it is tested on.
-    Raises:
-        InputError: if there are too few images.
+    Raises: InputError if there are too few images.
     """
-    everybody = clients + newcomers
-    size = dataset.train_rows // (everybody * shards)
+    total = clients + newcomers
+    size = dataset.train_rows // (total * shards)
     if size < 1:
-        raise InputError(
-            f"{everybody} clients of {shards} shards; allowed are 1 to "
-            f"{dataset.train_rows // shards} clients of {dataset.train_rows} images"
-        )
+        most = f"{dataset.train_rows // shards} clients of {dataset.train_rows} images"
+        raise InputError(f"{total} clients of {shards} shards; allowed are 1 to {most}")
     # What order a copy has within a label means nothing, see `label_clusters.rows_of`.
     order = generator(seed, "order of rows").permutation(dataset.train_rows)
     by_label = order[np.argsort(dataset.y[order], kind="stable")]
-    parts = by_label[: everybody * shards * size].reshape(-1, size)
-    dealt = generator(seed, "shards").permutation(len(parts)).reshape(everybody, shards)
-    shares = [parts[own].reshape(-1) for own in dealt]
-    groups = same_labels([dataset.y[rows] for rows in shares])
-    return with_validation(dataset, shares, groups, newcomers, held_out, seed)
+    parts = by_label[: total * shards * size].reshape(-1, size)
+    dealt = generator(seed, "shards").permutation(len(parts)).reshape(total, shards)
+    shares = parts[dealt].reshape(total, -1)
+    groups = same_labels(dataset.y[shares])
+    return with_validation(dataset, shares, newcomers, held_out, seed, groups)

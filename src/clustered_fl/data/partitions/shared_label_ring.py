@@ -1,13 +1,14 @@
 """Clusters in a ring, each sharing one label with the next (FLT Scenario 2)."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
 from clustered_fl.data.label_clusters import assemble, rows_of
-from clustered_fl.data.shares import group_of_clients
+from clustered_fl.data.shares import Number, group_of_clients
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
@@ -15,9 +16,9 @@ from clustered_fl.randomness import generator
 def build(
     dataset: Dataset,
     seed: int,
-    clients: int,
-    groups: int,
-    samples: int,
+    clients: Number,
+    groups: Annotated[int, Field(ge=2)],
+    samples: Number,
     sampling: Literal["blocks", "random"] = "blocks",
 ) -> Federation:
     """Cluster c holds labels 2c, 2c + 1 and 2c + 2 of a random permutation, the last closes a ring.
@@ -31,47 +32,36 @@ def build(
         clients, groups: numbers of clients and of clusters.
         samples: images of each label that a client holds.
         sampling: how they are chosen.
-    Raises:
-        InputError: if there are too few labels or images.
+    Raises: InputError if there are too few labels or images.
     """
     classes = len(dataset.classes)
-    if groups < 2 or 2 * groups > classes:
+    if 2 * groups > classes:
         raise InputError(
             f"a ring of {groups} clusters; allowed are 2 to {classes // 2} for {classes} labels"
         )
     ring = generator(seed, "labels").permutation(classes)[: 2 * groups]
     own = [ring[np.arange(2 * g, 2 * g + 3) % len(ring)] for g in range(groups)]
     members = group_of_clients(clients, groups)
-    place = np.concatenate([np.arange((members == g).sum()) for g in range(groups)])
-    train = [
-        np.concatenate(
-            [
-                _images(dataset, label, int(j), samples, sampling, (seed, client))
-                for label in own[group]
-            ]
-        )
-        for client, (group, j) in enumerate(zip(members, place, strict=True))
-    ]
+    place = np.arange(clients) - np.searchsorted(members, members)
+    starts = place * samples if sampling == "blocks" else [None] * clients
+    train = []
+    for client, (group, start) in enumerate(zip(members, starts, strict=True)):
+        parts = [_images(dataset, int(each), samples, start, seed, client) for each in own[group]]
+        train.append(np.concatenate(parts))
     return assemble(dataset, own, train, members)
 
 
 def _images(
-    dataset: Dataset,
-    label: int,
-    place: int,
-    samples: int,
-    sampling: str,
-    key: tuple[int, int],
+    dataset: Dataset, label: int, samples: int, start: int | None, seed: int, client: int
 ) -> np.ndarray:
-    """Images of one label for the client at `place` in its cluster; `key` is (seed, client)."""
-    rows = rows_of(dataset, int(label), key[0])
-    needed = samples if sampling == "random" else (place + 1) * samples
-    if not samples >= 1 or needed > len(rows):
+    """A client's images of one label: those from `start` on, random ones if it is None."""
+    rows = rows_of(dataset, label, seed)
+    end = samples + (start or 0)
+    if end > len(rows):
         raise InputError(
-            f"{samples} images of label {label} for client {key[1]} need {needed}, "
+            f"{samples} images of label {label} for client {client} need {end}, "
             f"there are {len(rows)}"
         )
-    if sampling == "random":
-        rng = generator(key[0], "images", key[1], int(label))
-        return rng.choice(rows, samples, replace=False)
-    return rows[place * samples : (place + 1) * samples]
+    if start is None:
+        return generator(seed, "images", client, label).choice(rows, samples, replace=False)
+    return rows[start:end]

@@ -4,14 +4,21 @@ import numpy as np
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
-from clustered_fl.data.shares import equal_shares, group_of_clients
+from clustered_fl.data.held_out import with_tests
+from clustered_fl.data.shares import Fraction, Number, equal_shares, group_of_clients
 from clustered_fl.randomness import generator
 
 
 def build(
-    dataset: Dataset, seed: int, clients: int, held_out: float, samples: int | None = None
+    dataset: Dataset, seed: int, clients: Number, held_out: Fraction, samples: Number | None = None
 ) -> Federation:
-    """Equal shares of one topic; a client is tested on the fraction `held_out` of its own."""
+    """Equal shares of one topic; a client is tested on texts of its own.
+
+    Args:
+        clients: their number, divided equally among the topics.
+        held_out: part of a client's texts that it is tested on.
+        samples: texts of a client, those that it is tested on included; None for all there are.
+    """
     groups = group_of_clients(clients, len(dataset.classes))
     train, tests = [], []
     for topic in range(len(dataset.classes)):
@@ -21,5 +28,4 @@ def build(
             cut = round(len(share) * held_out)
             tests.append(share[:cut])
             train.append(share[cut:])
-    maps = np.tile(np.arange(len(dataset.classes)), (clients, 1))
-    return Federation(tuple(train), tuple(tests), np.arange(clients), maps, groups)
+    return with_tests(dataset, train, tests, groups)

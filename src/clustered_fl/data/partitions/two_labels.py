@@ -4,9 +4,9 @@ import numpy as np
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
-from clustered_fl.data.held_out import Count, Fraction, Number, same_labels, with_validation
+from clustered_fl.data.held_out import same_labels, with_validation
 from clustered_fl.data.label_clusters import rows_of
-from clustered_fl.data.shares import equal_shares
+from clustered_fl.data.shares import Count, Fraction, Number, equal_shares
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
@@ -29,14 +29,13 @@ def build(
         newcomers: holdout clients, see `held_out.with_validation`.
         samples: images of each label that a client holds; None for all there are.
         held_out: part of a client's images that it is tested on.
-    Raises:
-        InputError: if there are too few labels or images.
+    Raises: InputError if there are too few labels or images.
     """
-    everybody, classes = clients + newcomers, len(dataset.classes)
+    total, classes = clients + newcomers, len(dataset.classes)
     if classes < 2:
         raise InputError(f"{dataset.name} has {classes} label; partition two_labels needs two")
-    pairs = label_pairs(everybody, classes, generator(seed, "labels"))
-    shares: list[list[np.ndarray]] = [[] for _ in range(everybody)]
+    pairs = label_pairs(total, classes, generator(seed, "labels"))
+    shares: list[list[np.ndarray]] = [[] for _ in range(total)]
     for label in np.unique(pairs):
         holders = np.flatnonzero((pairs == label).any(1))
         rng = generator(seed, "shares", int(label))
@@ -44,7 +43,7 @@ def build(
         for client, rows in zip(holders, own, strict=True):
             shares[client].append(rows)
     whole = [np.concatenate(own) for own in shares]
-    return with_validation(dataset, whole, same_labels(list(pairs)), newcomers, held_out, seed)
+    return with_validation(dataset, whole, newcomers, held_out, seed, same_labels(pairs))
 
 
 def label_pairs(clients: int, classes: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,0 +1,82 @@
+"""What every partition can be given beside its own settings: newcomers, tests, fewer images, drift.
+
+A partition's own setting of the same name takes the place of one of these.
+"""
+
+from dataclasses import replace
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from clustered_fl.data.drift import Drift
+from clustered_fl.data.federation import Federation
+from clustered_fl.data.held_out import hold_out
+from clustered_fl.data.shares import Count, Fraction, last_of_each, refuse_shared
+from clustered_fl.randomness import generator
+
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+def modified(
+    federation: Federation,
+    seed: int,
+    own_tests: bool,
+    newcomers: Count = 0,
+    held_out: Fraction | None = None,
+    share: Share | None = None,
+    drift: Drift | None = None,
+) -> Federation:
+    """The federation after what is given has been done, in the order of the settings.
+
+    Args:
+        own_tests: whether clients are tested on a part of their own images that is `held_out`.
+        newcomers: so many clients of each true group, its last, join later.
+        held_out: part of a client's training rows that it is tested on, in place of its tests.
+        share: part of its rows that a client keeps, at least one: less work, clients as many and as
+            unequal. Clients with tests of their own have shuffled rows and keep the first of
+            training and tests; all others keep a random part of their training rows.
+        drift: how clients' images look, see `data.transforms`; no row depends on it. True groups
+            are then clients of one group that also share a pipeline.
+    Raises: InputError if clients of a group are too few, or some share images that may not.
+    """
+    if newcomers:
+        federation = _joined_later(federation, newcomers)
+    if held_out is not None:
+        refuse_shared(federation.train, "held_out")
+        train, tests = map(tuple, hold_out(federation.train, held_out, seed))
+        test_of = np.arange(len(train))
+        federation = replace(federation, train=train, test_sets=tests, test_of=test_of)
+    if share is not None:
+        federation = _thinned(federation, share, seed, own_tests)
+    if drift is not None:
+        refuse_shared([federation.rows_of(i) for i in range(len(federation.train))], "drift")
+        federation = replace(federation, groups=drift.groups(federation.groups))
+    return federation
+
+
+def _joined_later(federation: Federation, count: int) -> Federation:
+    """The last clients of each true group at the end, as newcomers."""
+    clients = np.arange(len(federation.train))
+    late = last_of_each(federation.groups, clients, count)
+    order = np.concatenate([np.setdiff1d(clients, late), late])
+    moved = {n: getattr(federation, n)[order] for n in ("test_of", "label_maps", "groups")}
+    train = tuple(federation.train[client] for client in order)
+    return replace(federation, train=train, newcomers=len(late), **moved)
+
+
+def _thinned(federation: Federation, share: float, seed: int, own_tests: bool) -> Federation:
+    train, tests = [], list(federation.test_sets)
+    for client, rows in enumerate(federation.train):
+        # What newcomers hold may be in the order of its labels, and be their tests as well.
+        key = None if own_tests and client < federation.clients else (seed, "thinned", client)
+        train.append(_part(rows, share, key))
+        if own_tests:
+            tests[federation.test_of[client]] = _part(federation.tests_of(client), share, key)
+    return replace(federation, train=tuple(train), test_sets=tuple(tests))
+
+
+def _part(rows: np.ndarray, share: float, key: tuple[int, str, int] | None) -> np.ndarray:
+    """The first of the rows or, ascending, some that a generator of this key draws."""
+    kept = max(1, round(share * len(rows)))
+    return rows[:kept] if key is None else np.sort(generator(*key).permutation(rows)[:kept])
