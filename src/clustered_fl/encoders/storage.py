@@ -6,7 +6,6 @@ record.json, cost.json  as of a run; record.json has the losses and comes last
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -29,15 +28,11 @@ def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def load_encoder(folder: Path) -> Autoencoder:
-    """The trained autoencoder in `folder`.
-
-    Raises:
-        InputError: if it is missing or damaged.
-    """
-    about: dict[str, Any] = read_json(folder / "record.json")
-    model = about["config"]["model"]
+    """The trained autoencoder in `folder`; an InputError if it is missing or damaged."""
+    about = read_json(folder / "record.json")
+    shape, model = tuple(about["image_shape"]), about["config"]["model"]
     with torch.random.fork_rng(devices=[]):
-        network = build_autoencoder(image_shape=tuple(about["image_shape"]), **model)
+        network = build_autoencoder(image_shape=shape, **model)
     try:
         network.load_state_dict(load_file(folder / WEIGHTS))
     except (OSError, SafetensorError, RuntimeError) as error:

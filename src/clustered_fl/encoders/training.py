@@ -1,8 +1,7 @@
 """Training an autoencoder to reconstruct images.
 
-One network on one pool of images is no federated workload, batch normalisation keeps averages that
-are no parameters, and the learning rate falls over the epochs: a plain loop says it best, and
-`clustered_fl.engine` is not used.
+A plain loop without `clustered_fl.engine`: one network on one pool of images is no federated
+workload, batch normalisation keeps averages that are no parameters, and the learning rate falls.
 """
 
 from collections.abc import Callable
@@ -41,12 +40,7 @@ class TrainingSettings:
 
 
 class Reconstruction:
-    """An autoencoder in training, with the state of its optimiser.
-
-    Args:
-        network: what is trained, in place.
-        settings: of the training; the number of epochs is the caller's to count.
-    """
+    """An autoencoder in training, in place, with its optimiser; the caller counts the epochs."""
 
     def __init__(self, network: Autoencoder, settings: TrainingSettings) -> None:
         self.network, self._batch = network, settings.batch_size
@@ -58,10 +52,7 @@ class Reconstruction:
     ) -> float:
         """One pass in random order; returns the mean squared error on the way.
 
-        Args:
-            images: gives float32 [batch, C, H, W] in 0..1 for row numbers.
-            rows: of the images.
-            rng: of the order.
+        `images` gives float32 [batch, C, H, W] in 0..1 for row numbers.
         """
         self.network.train()
         order, total = rng.permutation(rows), 0.0
@@ -72,11 +63,7 @@ class Reconstruction:
         return total / len(order)
 
     def step(self, images: Tensor) -> float:
-        """One step of Adam; returns the loss before it.
-
-        Raises:
-            InputError: if the loss is no longer finite.
-        """
+        """One step of Adam; returns the loss before it, or an InputError if that is not finite."""
         self.optimiser.zero_grad()
         loss = functional.mse_loss(self.network(images), images)
         loss.backward()

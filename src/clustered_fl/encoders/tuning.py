@@ -18,7 +18,6 @@ from clustered_fl.models.autoencoder import Autoencoder
 from clustered_fl.randomness import generator
 
 Mode = Literal["none", "independent", "sequential", "pooled"]
-
 Images = Callable[[np.ndarray], Tensor]
 
 
@@ -32,32 +31,19 @@ def tuned(
 ) -> Iterator[Autoencoder]:
     """The encoder that each client embeds its images with; valid until the next is asked for.
 
-    Args:
-        encoder: the server's; it is not changed.
-        images: gives float32 [batch, C, H, W] in 0..1 for row numbers.
-        rows: of each client.
-        mode: who trains what.
-        settings: of the training.
-        seed: of the order of the images.
+    `images` gives float32 [batch, C, H, W] in 0..1 for row numbers, `rows` those of each client.
+    The given encoder is the server's and is not changed.
     """
     if mode == "none":
         yield from (encoder for _ in rows)
-    elif mode == "pooled":
-        shared = _pooled(deepcopy(encoder), images, np.concatenate(rows), settings, seed)
-        yield from (shared for _ in rows)
-    else:
-        yield from _one_by_one(encoder, images, rows, mode, settings, seed)
-
-
-def _one_by_one(
-    encoder: Autoencoder,
-    images: Images,
-    rows: tuple[np.ndarray, ...],
-    mode: Mode,
-    settings: TrainingSettings,
-    seed: int,
-) -> Iterator[Autoencoder]:
+        return
     training = Reconstruction(deepcopy(encoder), settings)
+    if mode == "pooled":
+        for epoch in range(settings.epochs):
+            order = generator(seed, "pooled fine-tuning", epoch).permutation(np.concatenate(rows))
+            _batchwise(training, images, order, settings.batch_size)
+        yield from (training.network for _ in rows)
+        return
     for client, own in enumerate(rows):
         if mode == "independent":
             training = Reconstruction(deepcopy(encoder), settings)
@@ -66,14 +52,9 @@ def _one_by_one(
         yield training.network
 
 
-def _pooled(
-    network: Autoencoder, images: Images, rows: np.ndarray, settings: TrainingSettings, seed: int
-) -> Autoencoder:
-    """Train on all images; the schedule counts batches as if they were epochs, as in the code."""
-    training, size = Reconstruction(network.train(), settings), settings.batch_size
-    for epoch in range(settings.epochs):
-        order = generator(seed, "pooled fine-tuning", epoch).permutation(rows)
-        for first in range(0, len(order), size):
-            training.step(images(order[first : first + size]))
-            training.schedule.step()
-    return network
+def _batchwise(training: Reconstruction, images: Images, rows: np.ndarray, size: int) -> None:
+    """One pass; the schedule counts batches as if they were epochs, as in the code."""
+    training.network.train()
+    for first in range(0, len(rows), size):
+        training.step(images(rows[first : first + size]))
+        training.schedule.step()

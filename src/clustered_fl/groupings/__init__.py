@@ -1,9 +1,9 @@
-"""One-shot methods: who is related to whom, found before training; one module per method.
+"""One-shot methods, one module each: which clients are related, found before training.
 
     Settings
     relate(clients, encoder, settings, seed) -> Relatedness, rows of the table of comparisons
 
-One that can use the network of a run in the place of an encoder also has
+One that can use the network of a run in place of an encoder also has
 
     profile(folder of the run, dataset, federation) -> what `relate` is then given as the encoder
 
@@ -16,9 +16,5 @@ SHARED = ("agreement", "clients", "distances", "signatures")
 
 
 def grouping_module(name: str) -> str:
-    """Dotted name of the module of a one-shot method.
-
-    Raises:
-        InputError: if there is no such method.
-    """
+    """Dotted name of the module of a one-shot method; an InputError if there is none."""
     return module_called(name, "clustered_fl.groupings", "grouping", SHARED)

@@ -12,20 +12,14 @@ def agreement(related: np.ndarray, true: np.ndarray) -> dict[str, float]:
     Returns:
         ari: adjusted Rand index of the connected components, 1 for equal partitions.
         components: their number.
-        recall: share of the pairs of one true group that are related.
-        false_edges: share of the pairs of different true groups that are related.
-    NaN where there are no such pairs.
+        recall: share of the pairs of one true group that are related, NaN if there are none.
+        false_edges: the same share of the pairs of different true groups.
     """
-    found = components(related)
-    upper = np.triu_indices(len(true), 1)
+    found, upper = components(related), np.triu_indices(len(true), 1)
     same, edge = (true[:, None] == true[None, :])[upper], related[upper] > 0
     return {
         "ari": float(adjusted_rand_score(true, found)),
         "components": float(found.max() + 1),
-        "recall": _share(edge[same]),
-        "false_edges": _share(edge[~same]),
+        "recall": float(edge[same].mean()) if same.any() else float("nan"),
+        "false_edges": float(edge[~same].mean()) if not same.all() else float("nan"),
     }
-
-
-def _share(values: np.ndarray) -> float:
-    return float(values.mean()) if values.size else float("nan")

@@ -1,6 +1,7 @@
 """What a one-shot method may look at: the images of each client, without labels."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,6 +10,10 @@ from torch import Tensor
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
 from clustered_fl.errors import InputError
+from clustered_fl.records.relatedness import Relatedness
+
+Found = tuple[Relatedness, list[dict[str, Any]]]
+"""What a one-shot method returns: the relatedness, and rows of the table of comparisons."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +40,9 @@ class Clients:
 
 
 def clients_of(dataset: Dataset, federation: Federation) -> Clients:
-    """The clients of a federation.
-
-    Raises:
-        InputError: if the data are no images.
-    """
+    """The clients of a federation; an InputError if the data are no images."""
     if dataset.x.ndim != 4:
         raise InputError(f"{dataset.name} has no images; this grouping needs images")
-    number = federation.clients
-    x = torch.from_numpy(dataset.x)
+    x, number = torch.from_numpy(dataset.x), federation.clients
     replaced = federation.replaces[federation.replaces >= 0]
     return Clients(x, federation.train, number, federation.groups[:number], replaced)

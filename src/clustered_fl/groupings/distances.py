@@ -1,6 +1,6 @@
-"""How far apart two clients are, given a few points of each (FLT Algorithm 2, line 16)."""
+"""Clients related by the distance of a few points of each (FLT Algorithm 2, lines 16 and 17)."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
@@ -9,31 +9,45 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
+from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.errors import InputError
+from clustered_fl.records.relatedness import Relatedness
 
 Distance = Literal["minimum", "matching"]
 Order = Literal["client", "leaf"]
 
 
+def linked(signatures: np.ndarray, points: np.ndarray, settings: Any) -> Relatedness:
+    """Relate the clients whose points are close, and place those that have a signature only.
+
+    `signatures` are [M + newcomers, k, e], `points` [M, k, u]; `settings` as in `flt.Settings`.
+    """
+    known, newcomers = np.split(signatures, [len(points)])
+    distances = client_distances(points, settings.distance)
+    related = threshold(distances, settings.gamma)
+    if settings.groups is None:
+        groups = components(related)
+    else:
+        groups = ward(related, settings.groups, settings.order)
+    if settings.case == "groups":
+        related = same_group(groups)
+    placed, never = place(newcomers, known, groups), np.zeros((0, 0), np.uint8)
+    return Relatedness(related, groups, placed, never, distances, signatures, points)
+
+
 def client_distances(points: np.ndarray, kind: Distance) -> np.ndarray:
-    """Distance of every two clients.
+    """Distance of every two clients with points [M, k, u]: float32 [M, M].
 
     "minimum" is the printed formula: the smallest distance between a point of one and a point of
     the other. "matching" is the authors' code: the points are paired so that the sum of squared
-    distances is smallest, and the distance is the root of that sum divided by k. (Their code tries
-    all k! pairings; the assignment problem gives the same.)
-
-    Args:
-        points: [M, k, u].
-    Returns:
-        float32 [M, M], symmetric, 0 on the diagonal.
+    distances is smallest, and the distance is the root of that sum divided by k.
     """
     clients, k, _ = points.shape
     found = np.zeros((clients, clients), dtype=np.float32)
     flat = points.reshape(clients * k, -1).astype(np.float64)
     for client in range(clients):
-        rest = flat[(client + 1) * k :]
-        apart = cdist(points[client].astype(np.float64), rest).reshape(k, -1, k).swapaxes(0, 1)
+        own, rest = np.split(flat[client * k :], [k])
+        apart = cdist(own, rest).reshape(k, -1, k).swapaxes(0, 1)
         found[client, client + 1 :] = _between(apart, kind)
     return found + found.T
 
@@ -48,10 +62,9 @@ def _between(apart: np.ndarray, kind: Distance) -> np.ndarray:
 
 
 def threshold(distances: np.ndarray, gamma: float) -> np.ndarray:
-    """Related where the distance is below gamma, and everybody to himself: uint8 [M, M].
+    """Related where the distance is below gamma, and every client to itself: uint8 [M, M].
 
-    The printed Sign(A - gamma) has the opposite sense and the values -1 and 1; this is what the
-    text describes and the code does.
+    As in FLT's text and code; the printed Sign(A - gamma) has the opposite sense, and -1 and 1.
     """
     related = (distances < gamma).astype(np.uint8)
     np.fill_diagonal(related, 1)
@@ -60,21 +73,17 @@ def threshold(distances: np.ndarray, gamma: float) -> np.ndarray:
 
 def components(related: np.ndarray) -> np.ndarray:
     """Connected components of the graph of clients, numbered by first appearance: int64 [M]."""
-    labels = connected_components(csr_array(related), directed=False)[1]
-    return _by_appearance(labels)
+    return by_first_appearance(connected_components(csr_array(related), directed=False)[1])
 
 
 def ward(related: np.ndarray, groups: int, order: Order = "client") -> np.ndarray:
-    """Disjoint clusters of the rows of the relatedness by Ward's method: int64 [M].
+    """Disjoint clusters of the rows of the relatedness [M, M] by Ward's method: int64 [M].
 
     Args:
-        related: [M, M].
-        groups: number of clusters.
         order: "client" is right. "leaf" is a mistake of the authors' code (`cluster.py`, line 531):
             cluster numbers in the order of clients are read as if they were in the order of the
             dendrogram's leaves, which mixes the clusters unless the clients came sorted.
-    Raises:
-        InputError: if there are fewer clients than clusters.
+    Raises: InputError if there are fewer clients than clusters.
     """
     if not 1 <= groups <= len(related):
         raise InputError(
@@ -85,10 +94,8 @@ def ward(related: np.ndarray, groups: int, order: Order = "client") -> np.ndarra
     tree = linkage(related.astype(np.float64), method="ward")
     labels = fcluster(tree, groups, criterion="maxclust")
     if order == "leaf":
-        confused = np.empty_like(labels)
-        confused[leaves_list(tree)] = labels
-        labels = confused
-    return _by_appearance(labels)
+        labels[leaves_list(tree)] = labels.copy()
+    return by_first_appearance(labels)
 
 
 def same_group(groups: np.ndarray) -> np.ndarray:
@@ -96,7 +103,13 @@ def same_group(groups: np.ndarray) -> np.ndarray:
     return (groups[:, None] == groups[None, :]).astype(np.uint8)
 
 
-def _by_appearance(labels: np.ndarray) -> np.ndarray:
-    _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))
-    return rank[numbers].astype(np.int64)
+def place(newcomers: np.ndarray, known: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """A client of the cluster whose mean signature is nearest, for each newcomer: int64 [n].
+
+    FLT section III-B4, left to future work there. Centres have no order, so that the signatures
+    [M, k, e] of a cluster are averaged over all their centres.
+    """
+    hosts = np.unique(groups, return_index=True)[1]
+    means = np.stack([known[groups == group].mean((0, 1)) for group in range(len(hosts))])
+    apart = np.linalg.norm(newcomers.mean(1)[:, None] - means[None], axis=2)
+    return hosts[apart.argmin(1)]

@@ -14,9 +14,8 @@ and clusters hierarchically. What is open or differs is a setting:
     linkage    weighted (WPGMA): what the authors' script calls average weighs both clusters that it
                merges alike, whatever their sizes
 
-The authors' public code decomposes the images of every label by themselves and takes the smallest
-angle between two single vectors (`hierarchical_clustering.py`); this is the printed method, which
-looks at no label.
+This is the printed method, which looks at no label. The authors' public code decomposes the images
+of every label and takes the smallest angle between two vectors (`hierarchical_clustering.py`).
 """
 
 from typing import Any, Literal
@@ -28,13 +27,13 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.linalg import subspace_angles
 from scipy.spatial.distance import squareform
 
+from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.agreement import agreement
-from clustered_fl.groupings.clients import Clients
+from clustered_fl.groupings.clients import Clients, Found
 from clustered_fl.groupings.distances import same_group
-from clustered_fl.groupings.profiles.clusters import by_appearance
 from clustered_fl.options import STRICT
-from clustered_fl.relatedness import Relatedness
+from clustered_fl.records.relatedness import Relatedness
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -58,36 +57,25 @@ class Settings:
             raise InputError("grouping pacfl needs `clusters` or `threshold`, one of them")
 
 
-def relate(
-    clients: Clients, encoder: Any, settings: Settings, seed: int
-) -> tuple[Relatedness, list[dict[str, Any]]]:
-    """Find who is related to whom; nobody trains, and no encoder or label is looked at.
+def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Found:
+    """Relate the clients without training, encoder or labels.
 
-    Returns:
-        The relatedness, whose signatures are the clients' vectors [M, p, pixels], and one row of
-        agreement with the true groups.
-    Raises:
-        InputError: if a client has fewer images than vectors, or there are too few clients.
+    Returns: the relatedness, whose signatures are the clients' vectors [M, p, pixels], and one row
+        of agreement with the true groups.
+    Raises: InputError if a client has fewer images than vectors, or there are too few clients.
     """
-    rows = clients.rows[: clients.number]
-    bases = np.stack(
-        [basis(clients.images(own).flatten(1).numpy(), settings.vectors) for own in rows]
-    )
+    pixels = (clients.images(rows).flatten(1).numpy() for rows in clients.rows[: clients.number])
+    bases = np.stack([basis(own, settings.vectors) for own in pixels])
     distances = apart(bases, settings.measure)
-    groups = joined(distances, settings)
-    related, signatures = same_group(groups), bases.swapaxes(1, 2).astype(np.float32)
-    nobody, never = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
+    groups, signatures = joined(distances, settings), bases.swapaxes(1, 2).astype(np.float32)
+    related, unplaced, never = same_group(groups), np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
     sent = (distances.astype(np.float32), signatures, signatures)
-    found = Relatedness(related, groups, nobody, never, *sent)
+    found = Relatedness(related, groups, unplaced, never, *sent)
     return found, [{"measure": settings.measure} | agreement(related, clients.groups)]
 
 
 def basis(pixels: np.ndarray, vectors: int) -> np.ndarray:
-    """The first left singular vectors [pixels, p] of a client's images [n, pixels], as columns.
-
-    Raises:
-        InputError: if there are fewer images or pixels than vectors.
-    """
+    """First left singular vectors [pixels, p] of images [n, pixels]; an InputError if too few."""
     if vectors > min(pixels.shape):
         raise InputError(f"{vectors} singular vectors of {len(pixels)} images; too few images")
     return np.linalg.svd(pixels.T.astype(np.float64), full_matrices=False)[0][:, :vectors]
@@ -103,16 +91,12 @@ def apart(bases: np.ndarray, measure: str) -> np.ndarray:
 
 
 def joined(distances: np.ndarray, settings: Settings) -> np.ndarray:
-    """Clusters of clients by weighted linkage, numbered by first appearance: int64 [M].
-
-    Raises:
-        InputError: if there are more clusters than clients.
-    """
+    """Clusters by weighted linkage, int64 [M]; an InputError if there are fewer clients."""
     if settings.clusters and settings.clusters > len(distances):
         raise InputError(f"{settings.clusters} clusters of {len(distances)} clients; too many")
     if len(distances) == 1:
         return np.zeros(1, dtype=np.int64)
     tree = linkage(squareform(distances, checks=False), method="weighted")
     if settings.clusters:
-        return by_appearance(fcluster(tree, settings.clusters, criterion="maxclust"))
-    return by_appearance(fcluster(tree, settings.threshold, criterion="distance"))
+        return by_first_appearance(fcluster(tree, settings.clusters, criterion="maxclust"))
+    return by_first_appearance(fcluster(tree, settings.threshold, criterion="distance"))

@@ -2,10 +2,10 @@
 
 Every client projects its pixels on principal components *of its own*, clusters them by k-means and
 sends the centres; the server compares them as they are. The clients' bases are not aligned, so that
-the k-th coordinate means something else for every client: the published numbers are those of this.
+the k-th coordinate means something else for every client: so it is in the published numbers.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -14,20 +14,11 @@ from sklearn.decomposition import PCA
 
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.agreement import agreement
-from clustered_fl.groupings.clients import Clients
-from clustered_fl.groupings.distances import (
-    Distance,
-    Order,
-    client_distances,
-    components,
-    same_group,
-    threshold,
-    ward,
-)
+from clustered_fl.groupings.clients import Clients, Found
+from clustered_fl.groupings.distances import Distance, Order, linked, threshold
 from clustered_fl.groupings.signatures import signature
 from clustered_fl.models.autoencoder import Autoencoder
 from clustered_fl.options import STRICT
-from clustered_fl.relatedness import Relatedness
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -53,16 +44,10 @@ class Settings:
     order: Order = "client"
 
 
-def relate(
-    clients: Clients, encoder: Autoencoder | None, settings: Settings, seed: int
-) -> tuple[Relatedness, list[dict[str, Any]]]:
-    """Find who is related to whom; no encoder is needed.
+def relate(clients: Clients, encoder: Autoencoder | None, settings: Settings, seed: int) -> Found:
+    """Relate the clients without an encoder, and measure the agreement with the true groups.
 
-    Returns:
-        The relatedness, and one row of agreement with the true groups.
-    Raises:
-        InputError: if there are more components than pixels, or a client has fewer samples than k,
-            the repeated ones included.
+    Raises: InputError if there are more components than pixels, or too few samples for k.
     """
     pixels = (clients.images(rows).flatten(1).numpy() for rows in clients.rows[: clients.number])
     sent = [
@@ -70,27 +55,19 @@ def relate(
         for client, own in enumerate(pixels)
     ]
     signatures = np.stack(sent)
-    distances = client_distances(signatures, settings.distance)
-    related = threshold(distances, settings.gamma)
-    groups = components(related)
-    if settings.groups is not None:
-        groups = ward(related, settings.groups, settings.order)
+    found = linked(signatures, signatures, settings)
+    close = threshold(found.distances, settings.gamma)
     measured = {"k": settings.k, "distance": settings.distance, "gamma": settings.gamma}
-    measured |= {"umap_seed": -1} | agreement(related, clients.groups)
-    related = same_group(groups) if settings.case == "groups" else related
-    nobody, never = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
-    found = Relatedness(related, groups, nobody, never, distances, signatures, signatures)
-    return found, [measured]
+    return found, [measured | {"umap_seed": -1} | agreement(close, clients.groups)]
 
 
 def principal_components(pixels: np.ndarray, dimensions: int) -> np.ndarray:
     """Scores [n', dimensions] of one client's images [n, pixels] on its own principal components.
 
-    With fewer samples than components the rows are repeated until there are enough, as the code
-    does; the components beyond the rank are then arbitrary and their scores zero.
+    With fewer samples than components the rows are repeated until there are enough, as in the code;
+    the components beyond the rank are then arbitrary and their scores zero.
 
-    Raises:
-        InputError: if there are more components than pixels.
+    Raises: InputError if there are more components than pixels.
     """
     if dimensions > pixels.shape[1]:
         raise InputError(

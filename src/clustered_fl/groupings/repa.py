@@ -2,9 +2,9 @@
 
 e_i = S(phi(X_i)): a network phi, in evaluation mode and with the pixels normalised as it was
 trained, maps client i's images to codes, S keeps statistics of each of their dimensions, and
-k-means clusters the clients (eq. 5). Nobody trains and no label is looked at, so that clients who
-come later, or only ever use a model, are placed like the others. The paper leaves open, and here is
-a setting with the reason beside it:
+k-means clusters the clients (eq. 5). No client trains and no label is looked at, so that clients
+that come later, or only ever use a model, are placed like the others. What the paper leaves open is
+a setting:
 
     round       trained "for a predefined number of epochs", not how many; default: all of them
     statistics  mean and three quartiles for Fig. 1, which "yield the best overall correlation",
@@ -17,9 +17,9 @@ phi is the encoder of a run (`profiler:`; reconstruction 0 makes it the paper's 
 between them it is the SAE) or an autoencoder that the server has trained before (`encoder:`).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import field
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from torch import Tensor
 
 from clustered_fl.encoders.training import embed
 from clustered_fl.errors import InputError
-from clustered_fl.groupings.clients import Clients
+from clustered_fl.groupings.clients import Clients, Found
 from clustered_fl.groupings.profiles.clusters import cluster, related
 from clustered_fl.groupings.profiles.measurements import Measures, measured
 from clustered_fl.groupings.profiles.network import Profiler, load_profiler
@@ -37,12 +37,9 @@ from clustered_fl.groupings.profiles.probes import Probe
 from clustered_fl.groupings.profiles.statistics import Statistic, described, normalised
 from clustered_fl.models.autoencoder import Autoencoder
 from clustered_fl.options import STRICT
-from clustered_fl.relatedness import Relatedness
 
 profile = load_profiler
-"""A run can stand where an encoder does."""
-
-Encode = Callable[[Tensor], np.ndarray]
+"""The network of a run can take the place of an encoder."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -66,57 +63,43 @@ class Settings:
 
 def relate(
     clients: Clients, encoder: Profiler | Autoencoder | None, settings: Settings, seed: int
-) -> tuple[Relatedness, list[dict[str, Any]]]:
+) -> Found:
     """Cluster the clients, place the newcomers, and measure what the settings ask for.
 
-    Returns:
-        The relatedness, whose signatures are the clients' vectors [n, 1, d], and the rows of
+    Returns: the relatedness, whose signatures are the clients' vectors [n, 1, d], and the rows of
         `profiles.measurements`.
-    Raises:
-        InputError: if there is no network, or it cannot be what the settings ask for.
+    Raises: InputError if there is no network, or it cannot be what the settings ask for.
     """
     if encoder is None:
         raise InputError("grouping repa needs a network; name one with `profiler:` or `encoder:`")
-    encode = _encode(encoder, settings.round)
-    points = _vectors(_images(clients), encode, settings)
-    clusters = cluster(points[: clients.number], settings.clusters, seed)
-    found = related(points, clusters)
-    if not isinstance(encoder, Profiler):
-        _refuse_measures(settings.measure)
-        return found, []
 
-    def at(rounds: int) -> np.ndarray:
-        return _vectors(_images(clients), _encode(encoder, rounds), settings)
+    def vectors(images: Iterable[Tensor], rounds: int | None) -> np.ndarray:
+        encode = _encode(encoder, rounds)
+        found = np.stack([described(encode(own), settings.statistics) for own in images])
+        return normalised(found) if settings.normalise else found
+
+    def at(rounds: int | None) -> np.ndarray:
+        return vectors((clients.x[torch.from_numpy(rows)] for rows in clients.rows), rounds)
 
     def place(probes: list[Probe]) -> np.ndarray:
         images = (torch.from_numpy(probe.images) for probe in probes)
-        return clusters.nearest(_vectors(images, encode, settings))
+        return clusters.nearest(vectors(images, settings.round))
 
-    about = (encoder, settings.measure, at, points, clusters, settings.round, seed, place)
-    return found, list(measured(*about))
-
-
-def _refuse_measures(measure: Measures) -> None:
-    if measure != Measures():
-        raise InputError("measure needs the labels and models of a run; name a `profiler:`")
-
-
-def _encode(encoder: Profiler | Autoencoder, rounds: int | None) -> Encode:
-    """What gives codes of images uint8 [n, C, H, W]."""
+    points = at(settings.round)
+    clusters = cluster(points[: clients.number], settings.clusters, seed)
+    found = related(points, clusters)
     if isinstance(encoder, Profiler):
-        network = encoder.network(rounds)
-        return lambda images: encoder.codes(images, network)
+        about = (encoder, settings.measure, at, points, clusters, settings.round, seed, place)
+        return found, list(measured(*about))
+    if settings.measure != Measures():
+        raise InputError("measure needs the labels and models of a run; name a `profiler:`")
+    return found, []
+
+
+def _encode(encoder: Profiler | Autoencoder, rounds: int | None) -> Callable[[Tensor], np.ndarray]:
+    """What gives the codes of images uint8 [n, C, H, W]."""
+    if isinstance(encoder, Profiler):
+        return partial(encoder.codes, network=encoder.network(rounds))
     if rounds is not None:
         raise InputError(f"round = {rounds} of an encoder; it has none, only a profiler has rounds")
     return lambda images: embed(encoder, images.float() / 255)
-
-
-def _images(clients: Clients) -> Iterator[Tensor]:
-    """Images uint8 [n, C, H, W] of each client."""
-    return (clients.x[torch.from_numpy(rows)] for rows in clients.rows)
-
-
-def _vectors(images: Iterable[Tensor], encode: Encode, settings: Settings) -> np.ndarray:
-    """e_i of each client, float64 [n, d]."""
-    found = np.stack([described(encode(own), settings.statistics) for own in images])
-    return normalised(found) if settings.normalise else found

@@ -1,11 +1,12 @@
-"""Policies that decide who averages with whom: one module per method, all with the same functions.
+"""Policies that decide which clients average together: one module per method, all alike.
 
     init(engine, settings) -> State
     round_(state, engine, settings, number) -> State, rows of metrics
 
-The method's name in the ledger is the module's. A method that can place clients which joined later
-also has `assign_newcomers`, and `newcomer_groups` if it can before the end. One whose `Settings`
-has a `relatedness` is given that of the run's grouping (`clustered_fl.groupings`).
+`number` is that of the rounds completed before. The method's name in the ledger is the module's. A
+method that can place clients which joined later also has `assign_newcomers`, which gives one entry
+for each (`state.placed`), and `newcomer_groups` if it can before the end. One whose `Settings` has
+a `relatedness` is given that of the run's grouping (`clustered_fl.groupings`).
 """
 
 from importlib import import_module
@@ -17,11 +18,7 @@ SHARED = ("groups", "state")
 
 
 def method_module(name: str) -> str:
-    """Dotted name of the module of method `name`.
-
-    Raises:
-        InputError: if there is no such method.
-    """
+    """Dotted name of the module of method `name`; an InputError if there is none."""
     return module_called(name, "clustered_fl.methods", "method", SHARED)
 
 

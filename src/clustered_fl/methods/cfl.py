@@ -3,8 +3,7 @@
 Sattler, Müller, Samek, "Clustered Federated Learning" (TNNLS 2020), Algorithms 3, 4 and 5. A split
 is decided on the updates of a round before they are averaged, and each half averages its own from
 the model both shared; that is the order of the authors' public code, and of the recursion in
-Algorithm 3. (Algorithm 5 as printed averages once more over the undivided group,
-which costs one round.)
+Algorithm 3. (Algorithm 5 as printed averages the undivided group once more, which costs a round.)
 """
 
 import numpy as np
@@ -13,20 +12,21 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.training import Engine
 from clustered_fl.errors import InputError
 from clustered_fl.methods import groups as linear
 from clustered_fl.methods.state import (
     Node,
+    Round,
     RoundSettings,
-    Row,
     State,
+    Step,
     aggregate,
     mean_update,
     observe,
-    participants,
+    placed,
     start,
+    trained,
 )
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
@@ -76,23 +76,17 @@ def init(engine: Engine, settings: Settings) -> State:
     return start(engine.federation, engine, [0] * engine.federation.clients)
 
 
-def round_(
-    state: State, engine: Engine, settings: Settings, number: int
-) -> tuple[State, list[Row]]:
-    """Train the participants, split groups if it is time, average within each group.
-
-    Args:
-        number: rounds completed before this one.
-    """
-    clients = participants(engine, settings.fraction, number)
-    updates, losses = engine.train(state.models_of(clients), clients, number)
-    order = _permutation(engine, updates.shape[1]) if settings.permute else None
-    sent = updates if order is None else updates[:, order]
-    rows = observe(state, sent, losses, clients, engine, settings, number)
-    for group in _groups_to_split(state, sent, clients, engine, settings, number):
-        _split(state, group, sent, clients, settings, number)
-    received = sent if order is None else _restore(sent, order)
-    aggregate(state, received, clients, engine, settings.weighting)
+def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
+    """Train the participants, split groups if it is time, average within each group."""
+    now = sent = trained(state, engine, settings, number)
+    if settings.permute:
+        sent = now._replace(updates=now.updates[:, _permutation(engine, now.updates.shape[1])])
+    rows = observe(state, sent, engine, settings)
+    for group, positions in state.positions(sent.clients).items():
+        if len(positions) >= settings.min_size:
+            _split_if_due(state, group, sent.at(positions), engine, settings)
+    # Averaging commutes with the permutation, which the clients undo.
+    aggregate(state, now, engine, settings.weighting)
     return state, rows
 
 
@@ -102,108 +96,53 @@ def _permutation(engine: Engine, size: int) -> Tensor:
     return torch.from_numpy(order).to(engine.device)
 
 
-def _restore(sent: Tensor, order: Tensor) -> Tensor:
-    """Undo the permutation, which commutes with averaging."""
-    restored = torch.empty_like(sent)
-    restored[:, order] = sent
-    return restored
-
-
-def _groups_to_split(
-    state: State,
-    updates: Tensor,
-    clients: list[int],
-    engine: Engine,
-    settings: Settings,
-    number: int,
-) -> list[int]:
-    """Groups whose time has come, by schedule or by the paper's criteria."""
-    chosen = []
-    for group, rows in state.positions(clients).items():
-        members = [clients[row] for row in rows]
-        if len(rows) >= settings.min_size and _is_due(
-            state, group, updates[rows], members, engine, settings, number
-        ):
-            chosen.append(group)
-    return chosen
-
-
-def _is_due(
-    state: State,
-    group: int,
-    updates: Tensor,
-    members: list[int],
-    engine: Engine,
-    settings: Settings,
-    number: int,
-) -> bool:
-    """Whether to split a group now, given the updates of its members."""
-    federation = engine.federation
-    mean = float(mean_update(updates, federation.sizes[members], settings.weighting).norm())
+def _split_if_due(state: State, group: int, own: Round, engine: Engine, settings: Settings) -> None:
+    """Split a group with these updates by schedule, or by criteria (30), (31) and (36)."""
+    sizes, node = engine.federation.sizes[own.clients], state.tree[state.leaves[group]]
+    mean = float(mean_update(own.updates, sizes, settings.weighting).norm())
     state.peaks[group] = max(state.peaks[group], mean)
+    if settings.auto:  # the group is stationary and some of its clients are not
+        eps_1 = settings.eps_1 * state.peaks[group]
+        rested = own.number - node.round >= settings.min_rounds
+        restless = float(own.updates.norm(dim=1).max()) > settings.eps_2 * eps_1
+        due = rested and mean < eps_1 and restless
+    else:
+        due = own.number in settings.schedule
+    if not due:
+        return
+    similarity = linear.cosine_similarity(own.updates.cpu().numpy())
+    split = linear.bipartition(similarity, settings.linkage)
     if settings.auto:
-        return _criteria(state, group, mean, updates, settings, number)
-    if number not in settings.schedule:
-        return False
-    similarity = linear.cosine_similarity(updates.cpu().numpy())
-    gap = linear.separation_gap(similarity, federation.groups[members], settings.linkage)
-    return gap > 0
-
-
-def _bipartition(updates: Tensor, settings: Settings) -> linear.Bipartition:
-    similarity = linear.cosine_similarity(updates.cpu().numpy())
-    return linear.bipartition(similarity, settings.linkage)
-
-
-def _criteria(
-    state: State, group: int, mean: float, updates: Tensor, settings: Settings, number: int
-) -> bool:
-    """Criteria (30), (31), (36): the group is stationary, its clients are not, and lie apart."""
-    eps_1 = settings.eps_1 * state.peaks[group]
-    rested = number - state.tree[state.leaves[group]].round >= settings.min_rounds
-    restless = float(updates.norm(dim=1).max()) > settings.eps_2 * eps_1
-    if not (rested and mean < eps_1 and restless):
-        return False
-    cross_max = _bipartition(updates, settings).cross_max
-    return float(np.sqrt(max(0.0, 1.0 - cross_max) / 2.0)) > settings.gamma_max
+        apart = np.sqrt(max(0.0, 1.0 - split.cross_max) / 2.0) > settings.gamma_max
+    else:
+        truth = engine.federation.groups[own.clients]
+        apart = linear.separation_gap(similarity, truth, settings.linkage) > 0
+    if apart:
+        _split(state, group, own, similarity, split)
 
 
 def _split(
-    state: State, group: int, updates: Tensor, clients: list[int], settings: Settings, number: int
+    state: State, group: int, own: Round, similarity: np.ndarray, split: linear.Bipartition
 ) -> None:
     """Replace a group by the two halves of its bipartition and cache what Algorithm 4 needs."""
-    rows = [row for row, client in enumerate(clients) if state.grouping[client] == group]
-    split = _bipartition(updates[rows], settings)
+    pairs = similarity[np.triu_indices_from(similarity, 1)]
     parent = state.tree[state.leaves[group]]
-    parent.split_round, parent.cut_similarity = number, split.cross_max
+    parent.split_round, parent.cut_similarity = own.number, split.cross_max
+    parent.similarity = float(pairs.min()), float(pairs.max())
     state.cached[f"node{parent.id}.model"] = state.models[group].clone()
-    similarity = linear.cosine_similarity(updates[rows].cpu().numpy())
     state.cached[f"node{parent.id}.similarity"] = torch.from_numpy(similarity)
-    halves = [_half(state, parent, updates, rows, part, clients, number) for part in split[:2]]
+    for half in (split.first, split.second):
+        part = own.at(half)
+        node = Node(len(state.tree), parent.id, part.clients, own.number, updates=len(half))
+        state.tree.append(node)
+        parent.children.append(node.id)
+        state.cached[f"node{node.id}.updates"] = part.updates
+    state.leaves[group] = parent.children[0]
+    state.leaves.append(parent.children[1])
+    for client in node.clients:
+        state.grouping[client] = len(state.leaves) - 1
     state.models = torch.cat([state.models, state.models[group : group + 1]])
     state.peaks.append(state.peaks[group])
-    state.leaves[group] = halves[0].id
-    state.leaves.append(halves[1].id)
-    for client in halves[1].clients:
-        state.grouping[client] = len(state.leaves) - 1
-
-
-def _half(
-    state: State,
-    parent: Node,
-    updates: Tensor,
-    rows: list[int],
-    part: np.ndarray,
-    clients: list[int],
-    number: int,
-) -> Node:
-    """A child of `parent` with the clients at positions `part` of `rows`."""
-    own = [rows[position] for position in part]
-    node = Node(len(state.tree), parent.id, [clients[row] for row in own], round=number)
-    state.tree.append(node)
-    parent.children.append(node.id)
-    state.cached[f"node{node.id}.updates"] = updates[own].clone()
-    return node
 
 
 def assign_newcomers(state: State, engine: Engine, settings: Settings, number: int) -> list[dict]:
@@ -211,33 +150,18 @@ def assign_newcomers(state: State, engine: Engine, settings: Settings, number: i
 
     Algorithm 4: at each inner node the newcomer trains from the cached model and follows the child
     that holds the most similar cached update. (Lines 6-7 of the printed algorithm index both
-    children as v1; alpha_0 belongs to v0.)
-
-    Returns:
-        One entry per newcomer: client, true group, leaf, its clients, and the test score there.
+    children as v1; alpha_0 belongs to v0.) An entry is that of `state.placed`.
     """
-    federation = engine.federation
     found = []
-    for client in range(federation.clients, len(federation.train)):
-        leaf = _descend(state, engine, settings, client, number)
-        score = evaluate(engine, state.models, [client], [state.leaves.index(leaf.id)])
-        entry = {"client": client, "true_group": int(federation.groups[client]), "leaf": leaf.id}
-        found.append(entry | {"clients": leaf.clients, engine.task.metric: float(score[0])})
+    for client in range(engine.federation.clients, len(engine.federation.train)):
+        node = state.tree[0]
+        while node.children:
+            model = state.cached[f"node{node.id}.model"][None]
+            update = engine.train(model, [client], number)[0]
+            if settings.permute:
+                update = update[:, _permutation(engine, update.shape[1])]
+            edges = [state.cached[f"node{child}.updates"] for child in node.children]
+            best = [float(torch.cosine_similarity(update, edge).max()) for edge in edges]
+            node = state.tree[node.children[int(np.argmax(best))]]
+        found.append(placed(state, engine, client, state.leaves.index(node.id)))
     return found
-
-
-def _descend(state: State, engine: Engine, settings: Settings, client: int, number: int) -> Node:
-    node = state.tree[0]
-    while node.children:
-        model = state.cached[f"node{node.id}.model"][None]
-        update = engine.train(model, [client], number)[0]
-        if settings.permute:
-            update = update[:, _permutation(engine, update.shape[1])]
-        edges = [state.cached[f"node{child}.updates"] for child in node.children]
-        best = [_largest_cosine(update[0], edge) for edge in edges]
-        node = state.tree[node.children[int(np.argmax(best))]]
-    return node
-
-
-def _largest_cosine(update: Tensor, edge: Tensor) -> float:
-    return float(torch.nn.functional.cosine_similarity(update[None], edge, dim=1).max())

@@ -4,15 +4,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clustered_fl.engine.training import Engine
-from clustered_fl.methods.state import (
-    RoundSettings,
-    Row,
-    State,
-    aggregate,
-    observe,
-    participants,
-    start,
-)
+from clustered_fl.methods.state import RoundSettings, Row, State, aggregate, observe, start, trained
 from clustered_fl.options import STRICT
 
 
@@ -36,23 +28,15 @@ def init(engine: Engine, settings: Settings) -> State:
 def round_(
     state: State, engine: Engine, settings: Settings, number: int
 ) -> tuple[State, list[Row]]:
-    """Train the participants from their group's model and average within each group.
-
-    Args:
-        number: rounds completed before this one.
-    """
-    clients = participants(engine, settings.fraction, number)
-    updates, losses = engine.train(state.models_of(clients), clients, number)
-    rows = observe(state, updates, losses, clients, engine, settings, number)
-    aggregate(state, updates, clients, engine, settings.weighting)
-    state.finished = settings.eps_1 is not None and _largest_mean_norm(rows) < settings.eps_1
+    """Train the participants from their group's model and average within each group."""
+    now = trained(state, engine, settings, number)
+    rows = observe(state, now, engine, settings)
+    aggregate(state, now, engine, settings.weighting)
+    largest = max(value for _, _, _, metric, value in rows if metric == "mean_update_norm")
+    state.finished = settings.eps_1 is not None and largest < settings.eps_1
     return state, rows
 
 
 def newcomer_groups(state: State, engine: Engine, settings: Settings) -> list[int]:
     """There is one group."""
     return [0] * engine.federation.newcomers
-
-
-def _largest_mean_norm(rows: list[Row]) -> float:
-    return max(value for _, _, _, metric, value in rows if metric == "mean_update_norm")

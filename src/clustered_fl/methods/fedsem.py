@@ -2,9 +2,9 @@
 
 In every round the models of all clients are clustered by their Euclidean distance, and the models
 of a cluster are averaged. The first k-means tries several starts, later ones go on from the centres
-before. Clients that did not participate stand where their cluster's model is, so that in the first
-round they are all in one place and become one cluster: a real weakness of partial participation,
-kept here (FLT's `cluster.py`). The published FeSEM moves single clients to their nearest centre.
+before. Clients that did not participate count with their cluster's model, so that in the first
+round they all have the same and become one cluster: a real weakness of partial participation, kept
+here (FLT's `cluster.py`). The published FeSEM moves single clients to their nearest centre.
 """
 
 import warnings
@@ -19,20 +19,19 @@ from torch import Tensor
 
 from clustered_fl.engine.training import Engine
 from clustered_fl.errors import InputError
+from clustered_fl.methods.groups import COLUMNS
 from clustered_fl.methods.state import (
+    Round,
     RoundSettings,
-    Row,
     State,
+    Step,
     observe,
-    participants,
     start,
+    trained,
     weighted_mean,
 )
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
-
-COLUMNS = 2**17
-"""Parameters that are multiplied in double precision at a time."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -54,8 +53,7 @@ class Settings(RoundSettings):
 def init(engine: Engine, settings: Settings) -> State:
     """One random model for all clusters; the first k-means tells the clients apart.
 
-    Raises:
-        InputError: if there are more clusters than clients.
+    Raises: InputError if there are more clusters than clients.
     """
     clients = engine.federation.clients
     if settings.clusters > clients:
@@ -69,65 +67,53 @@ def init(engine: Engine, settings: Settings) -> State:
     return state
 
 
-def round_(
-    state: State, engine: Engine, settings: Settings, number: int
-) -> tuple[State, list[Row]]:
-    """Train the participants, cluster all clients by their models, average within the clusters.
-
-    Args:
-        number: rounds completed before this one.
-    """
-    clients = participants(engine, settings.fraction, number)
-    trained, losses = engine.train(state.models_of(clients), clients, number)
-    rows = observe(state, trained, losses, clients, engine, settings, number)
-    for row, model in enumerate(state.models_of(clients)):
-        trained[row] += model
-    places, at = _places(state, trained, clients, settings)
+def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
+    """Train the participants, cluster all clients by their models, average within the clusters."""
+    now = trained(state, engine, settings, number)
+    rows = observe(state, now, engine, settings)
+    for model, update in zip(state.models_of(now.clients), now.updates, strict=True):
+        update += model
+    places, at = _places(state, now, settings)
+    holders = np.bincount(at, minlength=len(places))
+    samples = np.bincount(at, engine.federation.sizes[: len(at)], len(places))
     seed = int(generator(engine.seed, "k-means", number).integers(2**31))
-    labels = _cluster(state, places, np.bincount(at, minlength=len(places)), settings, seed)
+    centres = state.memory.get("centres")
+    labels = _cluster(places, holders, centres, settings, seed)
+    before = state.models if centres is None else centres
+    state.memory["centres"] = _means(places, labels, holders, before)
+    state.models = _means(places, labels, samples, state.models)
     state.grouping = labels[at].tolist()
-    _average(state, places, at, engine.federation.sizes[: len(at)])
     return state, rows
 
 
-def _places(
-    state: State, trained: Tensor, clients: list[int], settings: Settings
-) -> tuple[list[Tensor], np.ndarray]:
-    """The distinct models [P] that clients hold, and which of them each client holds."""
+def _places(state: State, now: Round, settings: Settings) -> tuple[list[Tensor], np.ndarray]:
+    """The distinct models [P] after training, and which of them each client holds."""
     if settings.stale:
-        state.memory["slots"][clients] = trained
-        state.memory["sampled"][clients] = True
+        state.memory["slots"][now.clients] = now.updates
+        state.memory["sampled"][now.clients] = True
         at, never = np.arange(len(state.grouping)), ~state.memory["sampled"].cpu().numpy()
-        at[never] = at[never][:1]  # all with the initial model
+        at[never] = at[never][:1]  # all of them hold the initial model
         return list(state.memory["slots"]), at
     at = np.array(state.grouping)
-    at[clients] = len(state.models) + np.arange(len(clients))
-    return [*state.models, *trained], at
+    at[now.clients] = len(state.models) + np.arange(len(now.clients))
+    return [*state.models, *now.updates], at
 
 
 def _cluster(
-    state: State, places: list[Tensor], holders: np.ndarray, settings: Settings, seed: int
+    places: list[Tensor], holders: np.ndarray, centres: Tensor | None, settings: Settings, seed: int
 ) -> np.ndarray:
-    """Cluster of every place; `holders` clients are at each, and those without any do not count."""
-    centres = list(state.memory["centres"]) if "centres" in state.memory else []
-    points = coordinates([*places, *centres])
-    first = points[len(places) :] if centres else "k-means++"
-    means = KMeans(
-        settings.clusters,
-        init=first,
-        n_init=1 if centres else settings.restarts,
-        random_state=seed,
-    )
-    with warnings.catch_warnings():
-        # Identical clients make fewer clusters than asked for; the others keep their models.
+    """Cluster of every place; those that no client holds do not count."""
+    points = coordinates([*places, *([] if centres is None else centres)])
+    cold = {"init": "k-means++", "n_init": settings.restarts}
+    warm = {"init": points[len(places) :], "n_init": 1}
+    means = KMeans(settings.clusters, random_state=seed, **(cold if centres is None else warm))
+    held = np.flatnonzero(holders)
+    held = np.resize(held, max(len(held), settings.clusters))  # k-means wants so many points
+    with warnings.catch_warnings():  # identical clients make fewer clusters than asked for
         warnings.simplefilter("ignore", ConvergenceWarning)
-        held = np.flatnonzero(holders)
-        held = np.resize(held, max(len(held), settings.clusters))  # k-means wants so many points
-        weight = holders[held] / np.bincount(held)[held]
-        means.fit(points[held], sample_weight=weight)
+        means.fit(points[held], sample_weight=holders[held] / np.bincount(held)[held])
     labels = np.zeros(len(places), dtype=np.int64)
     labels[held] = means.labels_
-    state.memory["centres"] = _centres(state, places, labels, holders, centres)
     return labels
 
 
@@ -135,7 +121,7 @@ def coordinates(vectors: list[Tensor]) -> np.ndarray:
     """Points with the distances of `vectors` [P] in as many dimensions as there are vectors.
 
     k-means sees distances only, and models have millions of parameters. Principal coordinates of
-    the centred Gram matrix keep them exactly; the vectors are never there in double precision.
+    the centred Gram matrix keep them exactly, without a copy of the vectors in double precision.
     """
     n = len(vectors)
     gram = torch.zeros(n, n, dtype=torch.float64)
@@ -147,31 +133,11 @@ def coordinates(vectors: list[Tensor]) -> np.ndarray:
     return directions * np.sqrt(np.clip(values, 0, None))
 
 
-def _centres(
-    state: State,
-    places: list[Tensor],
-    labels: np.ndarray,
-    holders: np.ndarray,
-    centres: list[Tensor],
-) -> Tensor:
-    """Mean model of every cluster's clients [clusters, P], from which the next k-means goes on."""
-    means = torch.empty_like(state.models)
+def _means(places: list[Tensor], labels: np.ndarray, weight: np.ndarray, before: Tensor) -> Tensor:
+    """Mean place of every cluster [clusters, P] by weight; an empty one stays as it was before."""
+    means = before.clone()
     for cluster in range(len(means)):
-        share = np.where(labels == cluster, holders, 0)
+        share = np.where(labels == cluster, weight, 0)
         if share.any():
             means[cluster] = weighted_mean(places, share / share.sum())
-        else:
-            means[cluster] = centres[cluster] if centres else state.models[cluster]
     return means
-
-
-def _average(state: State, places: list[Tensor], at: np.ndarray, sizes: np.ndarray) -> None:
-    """Give every cluster the mean of its clients' models, weighted by their samples."""
-    grouping, models = np.array(state.grouping), torch.empty_like(state.models)
-    for cluster in range(len(models)):
-        members = grouping == cluster
-        share = np.bincount(at[members], weights=sizes[members], minlength=len(places))
-        models[cluster] = (
-            weighted_mean(places, share / share.sum()) if members.any() else state.models[cluster]
-        )
-    state.models = models

@@ -1,9 +1,9 @@
 """FLT with newcomers and changed clients: clustering is repeated once (Algorithm 3, lines 21-28).
 
 Clients whose data changed and clients that are new raise a flag; when enough have, the server finds
-the relatedness again, in fine-tune mode, and everybody who is there takes part from the next round.
-The paper leaves it to future work. Here all flags are raised before one given round, and a client
-whose data change leaves as it was and joins as a newcomer.
+the relatedness again, in fine-tune mode, and all clients that are there take part from the next
+round. The paper leaves it to future work. Here all flags are raised before one given round, and a
+client whose data change leaves as it was and joins as a newcomer.
 """
 
 import numpy as np
@@ -11,12 +11,11 @@ import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.training import Engine
 from clustered_fl.errors import InputError
 from clustered_fl.methods import one_shot
 from clustered_fl.methods.one_shot import alike, average
-from clustered_fl.methods.state import Node, Row, State, mean_update, observe, participants
+from clustered_fl.methods.state import Node, State, Step, mean_update, observe, placed, trained
 from clustered_fl.options import STRICT
 
 
@@ -34,39 +33,24 @@ class Settings(one_shot.Settings):
 
 
 def init(engine: Engine, settings: Settings) -> State:
-    """As one-shot clustering.
-
-    Raises:
-        InputError: if the grouping has not been found again with the newcomers.
-    """
+    """As one-shot clustering; an InputError if the grouping was not found with `again: true`."""
     if settings.later is None or not settings.later.size:
         raise InputError("method flt_dynamic needs a grouping that was found with `again: true`")
     return one_shot.init(engine, settings)
 
 
-def round_(
-    state: State, engine: Engine, settings: Settings, number: int
-) -> tuple[State, list[Row]]:
-    """Train the participants and average what is related; regroup before it if it is time.
-
-    Args:
-        number: rounds completed before this one.
-    """
+def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
+    """Train the participants and average what is related; regroup before it if it is time."""
     if number == settings.again and engine.federation.newcomers > settings.flags:
         _regroup(state, engine, settings.later, number)
-    joined = len(state.grouping) > engine.federation.clients
-    clients = participants(engine, settings.fraction, number, _present(engine) if joined else None)
-    updates, losses = engine.train(state.models_of(clients), clients, number)
-    rows = observe(state, updates, losses, clients, engine, settings, number)
-    related = settings.later if joined else settings.relatedness
-    average(state, related, updates, clients, engine, settings)
+    present, related = None, settings.relatedness
+    if len(state.grouping) > engine.federation.clients:  # all clients but those that were replaced
+        every, related = np.arange(len(engine.federation.train)), settings.later
+        present = np.setdiff1d(every, engine.federation.replaces).tolist()
+    now = trained(state, engine, settings, number, present)
+    rows = observe(state, now, engine, settings)
+    average(state, related, now, engine, settings)
     return state, rows
-
-
-def _present(engine: Engine) -> list[int]:
-    """Everybody but who was replaced."""
-    federation = engine.federation
-    return np.setdiff1d(np.arange(len(federation.train)), federation.replaces).tolist()
 
 
 def _regroup(state: State, engine: Engine, later: np.ndarray, number: int) -> None:
@@ -84,18 +68,9 @@ def _regroup(state: State, engine: Engine, later: np.ndarray, number: int) -> No
 
 
 def assign_newcomers(state: State, engine: Engine, settings: Settings, number: int) -> list[dict]:
-    """Each newcomer's score under the model that it has trained since it joined.
-
-    Returns:
-        One entry per newcomer: client, true group, leaf, its clients, and the test score there.
-    """
-    federation, found = engine.federation, []
+    """Each newcomer's score under the model that it has trained since it joined."""
+    federation = engine.federation
     if len(state.grouping) == federation.clients:
         return one_shot.assign_newcomers(state, engine, settings, number)
-    for client in range(federation.clients, len(federation.train)):
-        group = state.grouping[client]
-        score = evaluate(engine, state.models, [client], [group])
-        entry = {"client": client, "true_group": int(federation.groups[client])}
-        entry |= {"leaf": state.leaves[group], "clients": state.tree[state.leaves[group]].clients}
-        found.append(entry | {engine.task.metric: float(score[0])})
-    return found
+    late = range(federation.clients, len(federation.train))
+    return [placed(state, engine, client, state.grouping[client]) for client in late]

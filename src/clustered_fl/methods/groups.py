@@ -10,7 +10,6 @@ from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.spatial.distance import squareform
 
 Linkage = Literal["single", "complete"]
-
 COLUMNS = 2**17
 """Parameters that are multiplied in double precision at a time."""
 
@@ -18,9 +17,8 @@ COLUMNS = 2**17
 class Bipartition(NamedTuple):
     """Two halves of a set of clients and the largest similarity across them.
 
-    Attributes:
-        first, second: positions in the similarity matrix, ascending.
-        cross_max: `alpha_cross^max`, CFL eq. (24).
+    `first` and `second` are ascending positions in the similarity matrix, `cross_max` is CFL's
+    `alpha_cross^max` (eq. 24).
     """
 
     first: np.ndarray
@@ -33,8 +31,7 @@ def cosine_similarity(updates: np.ndarray) -> np.ndarray:
 
     Computed in float64 because the separation gap is a difference of numbers close to one; some
     columns at a time, because the updates may fill half of the memory. A zero row (a client that
-    took no step) has no direction: its similarity to all others is 0.
-    Source: CFL eqs. (46), (47).
+    took no step) has no direction: its similarity to all others is 0. Source: CFL eqs. (46), (47).
     """
     gram = np.zeros((len(updates), len(updates)))
     for first in range(0, updates.shape[1], COLUMNS):
@@ -51,12 +48,8 @@ def bipartition(similarity: np.ndarray, criterion: Linkage = "single") -> Bipart
 
     Algorithm 1 of CFL joins the most similar pairs until two sets are left, which is single-linkage
     clustering on the distance 1 - similarity. `criterion="complete"` is what the authors' public
-    code does instead (`variant: code`). The half that holds client 0 comes first.
-
-    Args:
-        similarity: symmetric [clients, clients], at least two clients.
-        criterion: "single" (the paper) or "complete" (the authors' code).
-    Source: CFL Algorithm 1, eqs. (23), (33).
+    code does instead (`variant: code`). The half that holds client 0 comes first. `similarity` is
+    symmetric [clients, clients], of two clients or more. Source: CFL Algorithm 1, eqs. (23), (33).
     """
     clients = len(similarity)
     if clients < 2:
@@ -70,10 +63,7 @@ def bipartition(similarity: np.ndarray, criterion: Linkage = "single") -> Bipart
 
 
 def intra_min(similarity: np.ndarray, groups: np.ndarray) -> float:
-    """Smallest similarity of two clients of one true group (`alpha_intra^min`, CFL eq. 25).
-
-    NaN if every group is a singleton.
-    """
+    """Smallest similarity within a true group (`alpha_intra^min`, CFL eq. 25), or NaN."""
     same = groups[:, None] == groups[None, :]
     np.fill_diagonal(same, False)
     return float(similarity[same].min()) if same.any() else float("nan")
@@ -84,13 +74,8 @@ def separation_gap(
 ) -> float:
     """Smallest intra-group similarity minus the largest similarity across the bipartition.
 
-    Positive means that the bipartition is correct (Corollary 1); within a pure group it is never
-    positive, because the cut is itself an intra-group similarity.
-
-    Args:
-        similarity: [clients, clients].
-        groups: [clients], the true group of each client.
-        criterion: of the bipartition.
+    Positive means that the bipartition is correct for the true `groups` [clients] (Corollary 1);
+    within a pure group it is never positive, because the cut is itself an intra-group similarity.
     Source: CFL Definition 2, eq. (44).
     """
     if len(similarity) < 2:
@@ -101,3 +86,13 @@ def separation_gap(
 def is_correct(split: Bipartition, groups: np.ndarray) -> bool:
     """Whether no true group has clients in both halves (CFL Definition 1)."""
     return not set(groups[split.first]) & set(groups[split.second])
+
+
+def scores(similarity: np.ndarray, groups: np.ndarray) -> dict[str, float]:
+    """What the true groups [clients] say of the best bipartition, for scoring only.
+
+    Returns: gap (CFL Definition 2), cut (eq. 24), intra (eq. 25), correct (Definition 1; 0 or 1).
+    """
+    split, intra = bipartition(similarity), intra_min(similarity, groups)
+    correct, cut = float(is_correct(split, groups)), split.cross_max
+    return {"gap": intra - cut, "cut": cut, "intra": intra, "correct": correct}

@@ -1,4 +1,4 @@
-"""IFCA: every client joins the cluster whose model fits its data best (Ghosh et al. 2020).
+"""IFCA: every client joins the cluster with the model that fits its data best (Ghosh et al. 2020).
 
 In each round a participant computes the training loss of all cluster models, trains the best one,
 and the trained models of a cluster are averaged (the official "model averaging" option). FLT starts
@@ -20,12 +20,13 @@ from clustered_fl.engine.training import Engine
 from clustered_fl.errors import InputError
 from clustered_fl.methods.state import (
     RoundSettings,
-    Row,
     State,
+    Step,
     aggregate,
     observe,
     participants,
     start,
+    trained,
 )
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
@@ -58,8 +59,7 @@ class Settings(RoundSettings):
 def init(engine: Engine, settings: Settings) -> State:
     """Clients in random clusters; models differ from the start unless FedAvg comes first.
 
-    Raises:
-        InputError: if there are more clusters than clients.
+    Raises: InputError if there are more clusters than clients.
     """
     clients = engine.federation.clients
     if settings.clusters > clients:
@@ -67,30 +67,24 @@ def init(engine: Engine, settings: Settings) -> State:
     drawn = generator(engine.seed, "random clusters").permutation(clients) % settings.clusters
     state = start(engine.federation, engine, drawn.tolist())
     if not settings.pretrain and not settings.random_rounds:
-        others = [engine.initial_model(draw) for draw in range(settings.clusters)]
-        state.models = torch.stack(others)
+        state.models = torch.stack([engine.initial_model(i) for i in range(settings.clusters)])
     return state
 
 
-def round_(
-    state: State, engine: Engine, settings: Settings, number: int
-) -> tuple[State, list[Row]]:
-    """Participants choose their cluster, train its model, and average with the others there.
-
-    Args:
-        number: rounds completed before this one.
-    """
-    clients = participants(engine, settings.fraction, number)
+def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
+    """Participants choose their cluster, train its model, and average with the others there."""
     if number >= settings.pretrain + settings.random_rounds:
-        _choose(state, engine, clients)
+        _choose(state, engine, participants(engine, settings.fraction, number))
     shared = settings.clustered_layers == "all" or number < settings.pretrain
     trains = engine if shared else _of_last_layer(engine)
-    updates, losses = trains.train(state.models_of(clients), clients, number)
-    rows = observe(state, updates, losses, clients, engine, settings, number)
-    if number < settings.pretrain:
-        _together(state, updates, clients, engine, settings)
+    now = trained(state, trains, settings, number)
+    rows = observe(state, now, engine, settings)
+    if number < settings.pretrain:  # FedAvg: all models are equal and stay so
+        grouping, state.grouping = state.grouping, [0] * len(state.grouping)
+        aggregate(state, now, engine, settings.weighting)
+        state.models[1:], state.grouping = state.models[0], grouping
     else:
-        aggregate(state, updates, clients, engine, settings.weighting)
+        aggregate(state, now, engine, settings.weighting)
     return state, rows
 
 
@@ -113,13 +107,3 @@ def _choose(state: State, engine: Engine, clients: list[int]) -> None:
     best = training_losses(engine, state.models, clients).argmin(1)
     for client, group in zip(clients, best.tolist(), strict=True):
         state.grouping[client] = group
-
-
-def _together(
-    state: State, updates: torch.Tensor, clients: list[int], engine: Engine, settings: Settings
-) -> None:
-    """One round of FedAvg: all models are equal and stay so."""
-    grouping, state.grouping = state.grouping, [0] * len(state.grouping)
-    aggregate(state, updates, clients, engine, settings.weighting)
-    state.models[1:] = state.models[0]
-    state.grouping = grouping

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, field
 from dataclasses import dataclass as plain_dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -12,30 +12,29 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from clustered_fl.data.federation import Federation
+from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.training import Engine
 from clustered_fl.methods import groups as linear
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
 
 Weighting = Literal["samples", "uniform"]
-
 Row = tuple[int, str, int, str, float]
 """One measurement: round, scope ("run", "group" or "client"), member, metric, value."""
+PLAIN, MEMORY = ("leaves", "grouping", "peaks", "finished"), "memory."
+"""What a checkpoint keeps of a state as it is, and how the names of tensors in `memory` begin."""
 
-MEMORY = "memory."
 
-
-@plain_dataclass
+@dataclass
 class Node:
     """A set of clients that once shared a model: a node of the parameter tree (CFL Fig. 5).
 
     Attributes:
         id, parent: numbers in order of creation; the root has no parent.
-        clients: who belongs to it.
-        round: when it was created.
-        split_round: when it was split, None for a leaf.
+        round, split_round: when it was created and split; a leaf is not split.
         cut_similarity: largest similarity across that split.
-        children: ids, empty for a leaf.
+        updates: number of cached updates on the edge to it, which only CFL keeps.
+        similarity: least and largest of two of its clients at its split, None for a leaf.
     """
 
     id: int
@@ -45,6 +44,8 @@ class Node:
     split_round: int | None = None
     cut_similarity: float | None = None
     children: list[int] = field(default_factory=list)
+    updates: int = 0
+    similarity: tuple[float, float] | None = None
 
 
 @plain_dataclass
@@ -54,11 +55,8 @@ class State:
     Attributes:
         models: [groups, P].
         leaves: node of the parameter tree for each group, so `leaves[grouping[i]]` is client i's.
-        grouping: group of each client.
-        tree: all nodes, by id.
         cached: "node<id>.model" [P], "node<id>.updates" [clients, P], "node<id>.similarity".
         peaks: largest mean update norm seen by each group or its ancestors.
-        finished: whether the method has stopped by its own rule.
         memory: what the method itself must remember; it is no part of the record.
     """
 
@@ -72,7 +70,7 @@ class State:
     memory: dict[str, Tensor] = field(default_factory=dict)
 
     def positions(self, clients: list[int]) -> dict[int, list[int]]:
-        """Where in `clients` the members of each group stand; groups without any are absent."""
+        """Positions in `clients` of the members of each group; groups without any are absent."""
         found: dict[int, list[int]] = {}
         for position, client in enumerate(clients):
             found.setdefault(self.grouping[client], []).append(position)
@@ -84,25 +82,43 @@ class State:
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and JSON content, for a checkpoint."""
-        content = {
-            "leaves": self.leaves,
-            "grouping": self.grouping,
-            "tree": [asdict(node) for node in self.tree],
-            "peaks": self.peaks,
-            "finished": self.finished,
-        }
+        content = {name: getattr(self, name) for name in PLAIN}
+        content["tree"] = [asdict(node) for node in self.tree]
         memory = {f"{MEMORY}{name}": tensor for name, tensor in self.memory.items()}
         return {"models": self.models, **self.cached, **memory}, content
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], content: dict[str, Any]) -> "State":
         """The inverse of `pack`."""
-        cached = {name: tensor for name, tensor in tensors.items() if name != "models"}
-        kept = [name for name in cached if name.startswith(MEMORY)]
-        memory = {name.removeprefix(MEMORY): cached.pop(name) for name in kept}
-        tree = [Node(**node) for node in content["tree"]]
-        rest = {name: content[name] for name in ("leaves", "grouping", "peaks", "finished")}
-        return cls(models=tensors["models"], tree=tree, cached=cached, memory=memory, **rest)
+        cached, memory = dict(tensors), {}
+        models, tree = cached.pop("models"), [Node(**node) for node in content["tree"]]
+        for name in [name for name in cached if name.startswith(MEMORY)]:
+            memory[name.removeprefix(MEMORY)] = cached.pop(name)
+        plain = {name: content[name] for name in PLAIN}
+        return cls(models=models, tree=tree, cached=cached, memory=memory, **plain)
+
+
+Step = tuple[State, list[Row]]
+"""The state after a round, and what was measured in it."""
+
+
+class Round(NamedTuple):
+    """What some clients have trained in a round: updates [n, P] from the models of their groups.
+
+    `clients` are in ascending order, `losses` [n] are means over the last epoch, and `number` is
+    that of the rounds completed before.
+    """
+
+    clients: list[int]
+    updates: Tensor
+    losses: Tensor
+    number: int
+
+    def at(self, positions: Sequence[int]) -> "Round":
+        """The part of the clients at these positions."""
+        rows = list(positions)
+        clients = [self.clients[row] for row in rows]
+        return Round(clients, self.updates[rows], self.losses[rows], self.number)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -114,8 +130,8 @@ class RoundSettings:
         weighting: "samples" (n_i / n, CFL eq. 2) or "uniform" (CFL Algorithm 5, line 13).
         similarities: measure in every round how similar the updates of a group are (CFL's gap);
             it takes time and memory that grow with the clients and their parameters.
-        newcomers: test those who join later too whenever clients are tested, each under the model
-            that it would get; only for methods with `newcomer_groups`.
+        newcomers: test clients that join later too whenever clients are tested, each under the
+            model that it would get; only for methods with `newcomer_groups`.
         gradient_every: measure the similarities of full gradients too, every so many rounds and
             never before the first; 0: never.
     """
@@ -140,17 +156,25 @@ def start(federation: Federation, engine: Engine, grouping: list[int]) -> State:
 def participants(
     engine: Engine, fraction: float, round_: int, present: Sequence[int] | None = None
 ) -> list[int]:
-    """Clients of this round, drawn without replacement, ascending.
-
-    Args:
-        present: who is there; None for all but newcomers.
-    """
+    """Clients of this round, ascending, drawn from those `present`, or from all but newcomers."""
     clients = range(engine.federation.clients) if present is None else present
     if fraction >= 1.0:
         return list(clients)
     count = max(1, round(fraction * len(clients)))
     rng = generator(engine.seed, "participants", round_)
-    return sorted(rng.choice(list(clients), count, replace=False).tolist())
+    return sorted(rng.choice(clients, count, replace=False).tolist())
+
+
+def trained(
+    state: State,
+    engine: Engine,
+    settings: RoundSettings,
+    number: int,
+    present: Sequence[int] | None = None,
+) -> Round:
+    """Train the participants of round `number`, each from its group's model."""
+    clients = participants(engine, settings.fraction, number, present)
+    return Round(clients, *engine.train(state.models_of(clients), clients, number), number)
 
 
 def weights(sizes: np.ndarray, weighting: Weighting) -> np.ndarray:
@@ -173,77 +197,56 @@ def mean_update(updates: Sequence[Tensor], sizes: np.ndarray, weighting: Weighti
     return weighted_mean(updates, weights(sizes, weighting))
 
 
-def aggregate(
-    state: State, updates: Tensor, clients: list[int], engine: Engine, weighting: Weighting
-) -> None:
+def aggregate(state: State, round_: Round, engine: Engine, weighting: Weighting) -> None:
     """Add to each group's model the mean update of its participants, in place."""
-    sizes = engine.federation.sizes[clients]
-    for group, rows in state.positions(clients).items():
-        own = [updates[row] for row in rows]
+    sizes = engine.federation.sizes[round_.clients]
+    for group, rows in state.positions(round_.clients).items():
+        own = [round_.updates[row] for row in rows]
         state.models[group] += mean_update(own, sizes[rows], weighting)
 
 
-def observe(
-    state: State,
-    updates: Tensor,
-    losses: Tensor,
-    clients: list[int],
-    engine: Engine,
-    settings: RoundSettings,
-    round_: int,
-) -> list[Row]:
-    """Norms, similarities and separation gaps of one round's updates, per client and per group.
-
-    Measured on updates that start from the models after `round_` completed rounds. The gap uses the
-    true groups: it is for scoring, no method sees it.
-    """
-    norms = updates.norm(dim=1)
-    rows: list[Row] = []
-    for client, norm, loss in zip(clients, norms.tolist(), losses.tolist(), strict=True):
-        rows += [
-            (round_, "client", client, "update_norm", norm),
-            (round_, "client", client, "loss", loss),
-        ]
-        rows.append(
-            (round_, "client", client, "group", float(state.leaves[state.grouping[client]]))
-        )
-    gradients = None
-    if settings.gradient_every and round_ and round_ % settings.gradient_every == 0:
-        gradients = engine.gradients(state.models_of(clients), clients)
+def observe(state: State, round_: Round, engine: Engine, settings: RoundSettings) -> list[Row]:
+    """Norms (CFL eqs. 30, 31), similarities and, for scoring only, separation gaps of updates."""
+    clients, now, rows = round_.clients, round_.number, []
+    norms, vectors = round_.updates.norm(dim=1), _compared(state, round_, engine, settings)
+    for client, norm, loss in zip(clients, norms.tolist(), round_.losses.tolist(), strict=True):
+        leaf = float(state.leaves[state.grouping[client]])
+        found = {"update_norm": norm, "loss": loss, "group": leaf}
+        rows += [(now, "client", client, name, value) for name, value in found.items()]
     for group, own in state.positions(clients).items():
-        members, leaf = [clients[row] for row in own], state.leaves[group]
-        sizes = engine.federation.sizes[members]
-        mean = mean_update([updates[row] for row in own], sizes, settings.weighting)
-        found = _group_metrics(mean, norms[own])
-        if settings.similarities:
-            found |= _similarity_metrics(updates[own], members, engine.federation, "update")
-        if gradients is not None:
-            found |= _similarity_metrics(gradients[own], members, engine.federation, "gradient")
-        rows += [(round_, "group", leaf, name, value) for name, value in found.items()]
+        members = [clients[row] for row in own]
+        updates, sizes = [round_.updates[row] for row in own], engine.federation.sizes[members]
+        found = {
+            "size": float(len(own)),
+            "mean_update_norm": float(mean_update(updates, sizes, settings.weighting).norm()),
+            "max_update_norm": float(norms[own].max()),
+            "average_update_norm": float(norms[own].mean()),
+        }
+        for name, each in vectors.items() if len(own) > 1 else ():
+            similarity = linear.cosine_similarity(each[own].cpu().numpy())
+            scores = linear.scores(similarity, engine.federation.groups[members])
+            found |= {f"{score}_{name}": value for score, value in scores.items()}
+        rows += [(now, "group", state.leaves[group], name, value) for name, value in found.items()]
     return rows
 
 
-def _group_metrics(mean: Tensor, norms: Tensor) -> dict[str, float]:
-    """The two norm criteria (CFL eqs. 30, 31) of one group's mean update and updates."""
-    return {
-        "size": float(len(norms)),
-        "mean_update_norm": float(mean.norm()),
-        "max_update_norm": float(norms.max()),
-        "average_update_norm": float(norms.mean()),
-    }
+def _compared(
+    state: State, round_: Round, engine: Engine, settings: RoundSettings
+) -> dict[str, Tensor]:
+    """Vectors [n, P] of the clients whose similarities are wanted this round."""
+    found = {"update": round_.updates} if settings.similarities else {}
+    if settings.gradient_every and round_.number and round_.number % settings.gradient_every == 0:
+        found["gradient"] = engine.gradients(state.models_of(round_.clients), round_.clients)
+    return found
 
 
-def _similarity_metrics(
-    vectors: Tensor, members: list[int], federation: Federation, name: str
-) -> dict[str, float]:
-    if len(members) < 2:
-        return {}
-    similarity = linear.cosine_similarity(vectors.cpu().numpy())
-    true = federation.groups[members]
-    split = linear.bipartition(similarity)
+def placed(state: State, engine: Engine, client: int, group: int) -> dict[str, Any]:
+    """A newcomer's place: client, true group, leaf, its clients, and the test score there."""
+    leaf, (score,) = state.leaves[group], evaluate(engine, state.models, [client], [group])
     return {
-        f"gap_{name}": linear.intra_min(similarity, true) - split.cross_max,
-        f"cut_{name}": split.cross_max,
-        f"intra_{name}": linear.intra_min(similarity, true),
-        f"correct_{name}": float(linear.is_correct(split, true)),
+        "client": client,
+        "true_group": int(engine.federation.groups[client]),
+        "leaf": leaf,
+        "clients": state.tree[leaf].clients,
+        engine.task.metric: float(score),
     }

@@ -1,30 +1,25 @@
-"""k-means over clients: disjoint clusters, and the nearest one for who comes later."""
+"""k-means over clients: disjoint clusters, and the nearest one for clients that come later."""
 
 import warnings
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from clustered_fl.data.shares import by_first_appearance as by_appearance
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.distances import same_group
 from clustered_fl.randomness import generator
-from clustered_fl.relatedness import Relatedness
+from clustered_fl.records.relatedness import Relatedness
 
 STARTS, STEPS = 10, 1000
 """Of k-means. Ten were scikit-learn's default when the paper was written."""
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """Disjoint clusters of M clients.
-
-    Attributes:
-        groups: int64 [M], numbered by first appearance.
-        centres: float64 [k, d], means of the clusters' points.
-    """
+class Clusters(NamedTuple):
+    """Disjoint clusters of M clients: `groups` int64 [M] by first appearance, `centres` [k, d]."""
 
     groups: np.ndarray
     centres: np.ndarray
@@ -32,22 +27,19 @@ class Clusters:
     @property
     def hosts(self) -> np.ndarray:
         """The first client of each cluster, int64 [k]."""
-        return np.unique(self.groups, return_index=True)[1].astype(np.int64)
+        return np.unique(self.groups, return_index=True)[1]
 
     def nearest(self, points: np.ndarray) -> np.ndarray:
         """Cluster of each point [n, d]: int64 [n]."""
-        if not len(points):
-            return np.zeros(0, dtype=np.int64)
-        return cdist(points, self.centres).argmin(1).astype(np.int64)
+        return cdist(points, self.centres).argmin(1)
 
 
 def cluster(points: np.ndarray, k: int, seed: int) -> Clusters:
-    """k-means of points [M, d] by Lloyd's algorithm, run until nobody changes sides.
+    """k-means of points [M, d] by Lloyd's algorithm, run until no client changes its cluster.
 
     Clients that coincide can leave fewer clusters than asked for.
 
-    Raises:
-        InputError: if there are more clusters than clients.
+    Raises: InputError if there are more clusters than clients.
     """
     if k > len(points):
         raise InputError(f"{k} clusters of {len(points)} clients; allowed are 1 to {len(points)}")
@@ -55,30 +47,16 @@ def cluster(points: np.ndarray, k: int, seed: int) -> Clusters:
     means = KMeans(k, n_init=STARTS, max_iter=STEPS, tol=0, random_state=draw)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        labels = means.fit(points).labels_
-    groups = by_appearance(labels)
-    centres = np.stack([points[groups == group].mean(0) for group in range(groups.max() + 1)])
-    return Clusters(groups, centres)
-
-
-def by_appearance(labels: np.ndarray) -> np.ndarray:
-    """Labels [n] as numbers from 0 in the order in which they first appear: int64 [n]."""
-    numbers: dict[int, int] = {}
-    found = [numbers.setdefault(label, len(numbers)) for label in labels.tolist()]
-    return np.array(found, dtype=np.int64)
+        groups = by_appearance(means.fit(points).labels_)
+    centres = [points[groups == group].mean(0) for group in range(groups.max() + 1)]
+    return Clusters(groups, np.stack(centres))
 
 
 def related(points: np.ndarray, clusters: Clusters) -> Relatedness:
-    """Everybody is related to his cluster; newcomers are placed in the nearest.
-
-    Args:
-        points: [M + newcomers, d].
-        clusters: of the first M.
-    """
-    number = len(clusters.groups)
+    """Relate the clients of a cluster, and place the newcomers, whose points [n, d] come last."""
+    number, signatures = len(clusters.groups), points[:, None].astype(np.float32)
     placed = clusters.hosts[clusters.nearest(points[number:])]
     distances = cdist(points[:number], points[:number]).astype(np.float32)
-    signatures, never = points[:, None].astype(np.float32), np.zeros((0, 0), np.uint8)
-    alike = same_group(clusters.groups)
+    alike, never = same_group(clusters.groups), np.zeros((0, 0), np.uint8)
     sent = (distances, signatures, signatures[:number])
     return Relatedness(alike, clusters.groups, placed, never, *sent)

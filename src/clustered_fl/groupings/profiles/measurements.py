@@ -58,12 +58,8 @@ def measured(
 
     Args:
         vectors: of all clients after so many rounds, [M + newcomers, d].
-        points: the vectors of the grouping.
-        clusters: found by them.
-        now: rounds after which, None for the last.
-        place: puts new clients in clusters.
-    Raises:
-        InputError: if pipelines are to be compared that there are not.
+        points: the vectors by which the clusters were found, after `now` rounds (None: all).
+    Raises: InputError if pipelines are to be compared that there are not.
     """
     drift, now = drift_of(profiler), profiler.rounds if now is None else now
     yield from _counts(profiler, now)

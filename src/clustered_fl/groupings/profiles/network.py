@@ -12,16 +12,17 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 
-from clustered_fl import records
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.errors import InputError
 from clustered_fl.models import RECONSTRUCTING_MODELS, build_model
+from clustered_fl.models.inputs import separated
+from clustered_fl.records import reading as records
 
 BATCH = 500
 
-# "node0.model" is the last model, "round5.node0" that after five rounds (`clustered_fl.runs`).
+# "node0.model" is the last model, "round5.node0" that after five rounds (`jobs.train`).
 _MODEL = re.compile(r"(?:round(\d+)\.)?node(\d+)(?:\.model)?")
 
 
@@ -29,12 +30,7 @@ _MODEL = re.compile(r"(?:round(\d+)\.)?node(\d+)(?:\.model)?")
 class Profiler:
     """A run's network and the clients that it was trained on.
 
-    Attributes:
-        run: its name.
-        config: its configuration.
-        rounds: how many it had.
-        models: rounds -> parameters [P] after them.
-        dataset, federation: images, labels and clients.
+    `models` has the parameters [P] after some numbers of rounds, of `rounds` in all.
     """
 
     run: str
@@ -45,11 +41,7 @@ class Profiler:
     federation: Federation
 
     def model(self, rounds: int | None = None) -> Tensor:
-        """Parameters [P] after so many rounds, None for the last.
-
-        Raises:
-            InputError: if the record has not kept them.
-        """
+        """Parameters [P] after so many rounds, None for the last; an InputError if not kept."""
         wanted = self.rounds if rounds is None else rounds
         if wanted not in self.models:
             kept = ", ".join(map(str, sorted(self.models)))
@@ -60,26 +52,12 @@ class Profiler:
 
     def build(self) -> nn.Module:
         """The network with random parameters."""
-        options = dict(self.config["model"])
-        for of_the_task in ("normalise", "reconstruction", "length"):
-            options.pop(of_the_task, None)
+        _, network = separated(self.config["model"])
         shape = self.dataset.x.shape[1:]
-        return build_model(image_shape=shape, classes=len(self.dataset.classes), **options)
-
-    def build_classifier(self) -> nn.Module:
-        """Encoder and classifier with random parameters, without the decoder."""
-        return _named_parts(self.build())
-
-    def classifier(self, rounds: int | None = None) -> nn.Module:
-        """Encoder and classifier after so many rounds."""
-        return _named_parts(self.network(rounds))
+        return build_model(image_shape=shape, classes=len(self.dataset.classes), **network)
 
     def network(self, rounds: int | None = None) -> nn.Module:
-        """The network after so many rounds, in evaluation mode.
-
-        Raises:
-            InputError: if the model is absent or of another size.
-        """
+        """The network after so many rounds, in evaluation mode; InputError if its size is wrong."""
         model = self.model(rounds)
         with torch.random.fork_rng(devices=[]):
             built = self.build()
@@ -93,14 +71,13 @@ class Profiler:
 
     def task(self, images: Tensor, labels: Tensor) -> ImageTask:
         """Images uint8 [n, C, H, W] and labels as the run's network sees them."""
-        mean, deviation = self.config["model"].get("normalise", (0.0, 1.0))
-        return ImageTask(images, labels, mean, deviation)
+        inputs, _ = separated(self.config["model"])
+        return ImageTask(images, labels, *inputs.normalise)
 
     def inputs(self, images: Tensor) -> Iterator[Tensor]:
         """Images uint8 [n, C, H, W], normalised and in batches."""
-        for part in images.split(BATCH):
-            nobody = torch.zeros(len(part), dtype=torch.int64)
-            yield self.task(part, nobody).inputs(torch.arange(len(part)))
+        task = self.task(images, torch.zeros(len(images), dtype=torch.int64))
+        return (task.inputs(rows) for rows in torch.arange(len(images)).split(BATCH))
 
     @torch.no_grad()
     def codes(self, images: Tensor, network: nn.Module) -> np.ndarray:
@@ -110,39 +87,34 @@ class Profiler:
     @torch.no_grad()
     def probabilities(self, images: Tensor, network: nn.Module) -> np.ndarray:
         """Softmax of the class scores, float64 [n, classes]."""
-        scores = [_named_parts(network)(part) for part in self.inputs(images)]
+        scores = [classifier(network)(part) for part in self.inputs(images)]
         return torch.cat(scores).double().softmax(1).numpy()
 
 
-def _named_parts(network: nn.Module) -> nn.Module:
+def classifier(network: nn.Module) -> nn.Module:
+    """Encoder and classifier of a network, without its decoder."""
     return nn.Sequential(network.encoder, network.classifier)
 
 
 def load_profiler(folder: Path, dataset: Dataset, federation: Federation) -> Profiler:
-    """The profiler that a run's record makes.
-
-    Args:
-        folder: of the record.
-        dataset, federation: of the clients to profile.
-    Raises:
-        InputError: if there is no whole record, or not of one network that encodes images.
-    """
+    """The profiler of a run's record; InputError if not of one network that encodes images."""
     record = records.load_record(folder)
     config, rounds = record["config"], record["rounds"]
-    if config["model"]["name"] not in RECONSTRUCTING_MODELS:
-        raise InputError(
-            f"run {config['run']} trained {config['model']['name']}, which has no encoder; "
-            f"allowed are {', '.join(RECONSTRUCTING_MODELS)}"
-        )
     try:
         tensors = records.load_models(folder)
     except (OSError, SafetensorError) as error:
         raise InputError(f"cannot read {folder / records.MODELS}: {error}; train again") from error
     named = [(found, tensors[name]) for name in tensors if (found := _MODEL.fullmatch(name))]
-    nodes = {found[2] for found, _ in named}
-    if nodes != {"0"}:
-        raise InputError(
-            f"run {config['run']} has models of {len(nodes)} groups; a profiler needs that of one"
-        )
+    require_one_encoder(config, len({found[2] for found, _ in named}))
     models = {int(found[1] or rounds): torch.from_numpy(model) for found, model in named}
     return Profiler(config["run"], config, rounds, models, dataset, federation)
+
+
+def require_one_encoder(config: dict[str, Any], groups: int) -> None:
+    """Raise InputError for a run whose network has no encoder, or that has several groups."""
+    run, name = config["run"], config["model"]["name"]
+    if name not in RECONSTRUCTING_MODELS:
+        allowed = ", ".join(RECONSTRUCTING_MODELS)
+        raise InputError(f"run {run} trained {name}, which has no encoder; allowed are {allowed}")
+    if groups != 1:
+        raise InputError(f"run {run} has models of {groups} groups; a profiler needs that of one")

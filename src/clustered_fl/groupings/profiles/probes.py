@@ -34,8 +34,8 @@ class Robustness:
     Attributes:
         iterations: n; 50 in the authors' follow-up code.
         noise: standard deviation of the normal noise on the number of images of each label, in
-            units of the reference client's mean number. Where it makes a number negative there is
-            none. The follow-up code has no noise: 0.
+            units of the reference client's mean number; a negative number counts as 0. The
+            follow-up code has no noise: 0.
         smallest, largest: bounds of the uniform s; those of the follow-up code.
         images: fewest of a new client; with fewer s and noise are drawn again, as there.
     """
@@ -48,7 +48,7 @@ class Robustness:
 
 
 class Probe(NamedTuple):
-    """A new client: whom it resembles, its images uint8 [n, C, H, W] and their labels [n]."""
+    """A new client: the one it resembles, its images uint8 [n, C, H, W] and their labels [n]."""
 
     reference: int
     images: np.ndarray
@@ -64,8 +64,7 @@ def similar_counts(
 ) -> np.ndarray:
     """Images of each label of a client like one with `counts` [classes]: int64 [classes].
 
-    Raises:
-        InputError: if it would always have too few.
+    Raises: InputError if it would always have too few.
     """
     for _ in range(TRIES):
         noise = rng.normal(0, settings.noise * counts.mean(), len(counts))
@@ -82,10 +81,9 @@ def similar_counts(
 def outcomes(
     profiler: Profiler, clusters: Clusters, settings: Robustness, seed: int, place: Place
 ) -> Iterator[dict[str, Any]]:
-    """One row per new client: its cluster (first), whom it resembles (second), 1 for a hit (value).
+    """A row per new client: its cluster (first), the client it resembles (second), 1 for a hit.
 
-    Raises:
-        InputError: if all images are somebody's.
+    Raises: InputError if clients hold all test images.
     """
     unseen = _unseen(profiler)
     for group in range(clusters.groups.max() + 1):
@@ -102,13 +100,11 @@ def outcomes(
 def _unseen(profiler: Profiler) -> list[np.ndarray]:
     """Test rows of each label that no client holds."""
     dataset, federation = profiler.dataset, profiler.federation
-    free = np.ones(len(dataset.y), dtype=bool)
-    free[: dataset.train_rows] = False
-    for rows in (*federation.train, *federation.test_sets):
-        free[rows] = False
-    if not free.any():
+    held = np.concatenate([*federation.train, *federation.test_sets])
+    free = np.setdiff1d(np.arange(dataset.train_rows, len(dataset.y)), held)
+    if not len(free):
         raise InputError("robustness needs test images that no client holds; there are none")
-    return [np.flatnonzero(free & (dataset.y == label)) for label in range(len(dataset.classes))]
+    return [free[dataset.y[free] == label] for label in range(len(dataset.classes))]
 
 
 def _probe(
@@ -120,17 +116,13 @@ def _probe(
     rng: np.random.Generator,
 ) -> Probe:
     """A client like `reference`; of a label that has run out it holds all that there are."""
-    dataset = profiler.dataset
+    dataset, drift = profiler.dataset, drift_of(profiler)
     labels = dataset.y[profiler.federation.train[reference]]
     wanted = similar_counts(np.bincount(labels, minlength=len(unseen)), settings, rng)
-    parts = [
-        rng.choice(rows, min(n, len(rows)), replace=False)
-        for rows, n in zip(unseen, wanted, strict=True)
-    ]
-    rows = np.concatenate(parts).astype(np.int64)
+    pairs = zip(unseen, wanted, strict=True)
+    rows = np.concatenate([rng.choice(r, min(n, len(r)), replace=False) for r, n in pairs])
     images, draw = dataset.x[rows], int(rng.integers(2**31))
-    drift = drift_of(profiler)
-    if drift is not None:
+    if drift:
         images = transformed(images, pipeline(drift, seed, reference), draw)
     return Probe(reference, images, dataset.y[rows])
 

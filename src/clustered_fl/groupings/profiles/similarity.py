@@ -3,9 +3,8 @@
 REPA, section "Correlation between Client Embeddings and Data-Generation Processes": the images of
 both pipelines are mapped by "a pre-trained network" and a softmax to distributions, whose
 Jensen-Shannon divergences are averaged over the images. The paper applies the softmax to "image
-embeddings"; ours is of class scores. Nor does it say which network; we take that of the run that
-profiles the clients, which has seen all their pipelines. WD's vectors start from it where it is
-WD's profiler too.
+embeddings"; ours is of class scores. It does not say which network; we take that of the run that
+profiles the clients, which has seen all their pipelines.
 """
 
 import numpy as np
@@ -21,11 +20,7 @@ from clustered_fl.randomness import generator
 def pipeline_similarity(profiler: Profiler, drift: Drift, images: int, seed: int) -> np.ndarray:
     """Similarity of the pipelines of every two training clients: float64 [M, M], in 0..1.
 
-    Args:
-        profiler: whose last network judges.
-        drift: of the clients.
-        images: number of official test images, drawn at random.
-        seed: of images and pipelines.
+    `images` is the number of official test images, which are drawn at random.
     """
     dataset, network = profiler.dataset, profiler.network()
     tests = np.arange(dataset.train_rows, len(dataset.y))
@@ -39,12 +34,9 @@ def pipeline_similarity(profiler: Profiler, drift: Drift, images: int, seed: int
 
 
 def mean_divergence(distributions: np.ndarray) -> np.ndarray:
-    """Jensen-Shannon divergence in bits of every two clients, averaged over images.
+    """Jensen-Shannon divergence in bits of every two clients: float64 [M, M], in 0..1.
 
-    Args:
-        distributions: [M, n, classes], what the network says to the same n images.
-    Returns:
-        float64 [M, M], in 0..1.
+    It is the mean over the n images of `distributions` [M, n, classes].
     """
     own = _entropy(distributions)
     found = np.zeros((len(own), len(own)))

@@ -10,10 +10,9 @@ Statistic = Literal["mean", "std", "q25", "q50", "q75", "skewness", "kurtosis"]
 def described(codes: np.ndarray, statistics: tuple[Statistic, ...]) -> np.ndarray:
     """Statistics of every dimension of codes [n, e], one after another: float64 [s * e].
 
-    Moments are those of the sample itself (divided by n), so that a single image has them too: the
-    authors' follow-up code divides by n - 1, which makes no difference for the sizes of the papers.
-    Quantiles interpolate linearly, as there. A dimension without spread has skewness and kurtosis
-    (beyond that of a normal distribution) 0.
+    Moments are those of the sample itself (divided by n), so that a single image has them too; the
+    authors' follow-up code divides by n - 1. Quantiles interpolate linearly, as there. A dimension
+    without spread has skewness and kurtosis (beyond that of a normal distribution) 0.
     """
     codes = codes.astype(np.float64)
     return np.concatenate([_statistic(codes, name) for name in statistics])

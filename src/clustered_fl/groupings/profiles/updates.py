@@ -1,8 +1,8 @@
 """What clients' own training changes in a model, and where the changes lie among each other.
 
-A change has as many entries as the model has parameters, but k-means and cosines need inner
-products only: the Gram matrix of n changes gives points in n dimensions with the same lengths,
-distances and angles, and the changes are there once, in single precision.
+k-means and cosines need inner products only: the Gram matrix of n changes gives points in n
+dimensions with the same lengths, distances and angles. The changes, each with as many entries as
+the model has parameters, are held once, in single precision.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,12 @@ from torch.nn.utils import parameters_to_vector
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
-from clustered_fl.groupings.profiles.network import Profiler
+from clustered_fl.groupings.profiles.network import Profiler, classifier
 
 COLUMNS = 2**17
 """Parameters that are multiplied in double precision at a time."""
-
 TOGETHER = 50
-"""Clients that are trained at a time, so that their changes are not there twice."""
-
+"""Clients that are trained at a time, so that memory does not hold all changes twice."""
 NOTHING = 1e-12
 """Part of the largest eigenvalue below which a direction is rounding."""
 
@@ -37,25 +35,23 @@ def updates(
     settings: LocalSettings,
     seed: int,
 ) -> Tensor:
-    """Trained minus given parameters of encoder and classifier, one row per client.
+    """Trained minus given parameters of encoder and classifier: float32 [clients, P'].
 
-    The draws are those of the clients' next round in the run itself, if it had this training.
+    The draws are those of the clients' next round in the run itself, if it had this training. REPA
+    has the opposite sign, which changes no distance and no angle.
 
     Args:
         rounds: of the run after which the model is taken.
-        images, labels: uint8 [N, C, H, W] and int64 [N].
+        images, labels, label_maps: uint8 [N, C, H, W], int64 [N] and [clients, classes].
         rows: of each client.
-        label_maps: [n, classes].
         settings: of the training; its epochs are WD's f.
-        seed: of the order of the images.
-    Returns:
-        float32 [n, P']. REPA has the opposite sign, which changes no distance and no angle.
     """
     own = np.zeros(len(rows), dtype=np.int64)
     clients = Federation(tuple(rows), (rows[0],), own, label_maps, own)
     task, place = profiler.task(images, labels), torch.device("cpu")
-    engine = Engine(profiler.build_classifier, task, clients, settings, seed, place)
-    model = parameters_to_vector(profiler.classifier(rounds).parameters()).detach()
+    engine = Engine(lambda: classifier(profiler.build()), task, clients, settings, seed, place)
+    network = classifier(profiler.network(rounds))
+    model = parameters_to_vector(network.parameters()).detach()
     now, found = profiler.rounds if rounds is None else rounds, torch.empty(len(rows), len(model))
     for part in torch.arange(len(rows)).split(TOGETHER):
         found[part] = engine.train([model] * len(part), part.tolist(), now)[0]
@@ -72,14 +68,11 @@ def inner_products(first: Tensor, second: Tensor) -> np.ndarray:
 
 
 class Span:
-    """Points with the inner products of some vectors, and places of others among them.
+    """Points float64 [n, n] with the inner products of n vectors, and places of others among them.
 
     Args:
         vectors: [n, P]; they are kept.
         unit: divide every vector by its length first; one of length 0 stays.
-
-    Attributes:
-        points: float64 [n, n].
     """
 
     def __init__(self, vectors: Tensor, unit: bool) -> None:
@@ -97,10 +90,9 @@ class Span:
         return np.where(lengths > 0, lengths, 1.0)
 
     def place(self, others: Tensor) -> np.ndarray:
-        """Points of other vectors [m, P], less what is at a right angle to all: [m, n].
+        """Points [m, n] of other vectors [m, P], without their part at a right angle to the span.
 
-        What is left out is the same distance from everywhere in the span, so that the nearest
-        centre stays the nearest.
+        That part is equally far from all points of the span: the nearest centre stays the nearest.
         """
         squares = torch.stack([other.double().square().sum() for other in others]).numpy()
         products = inner_products(others, self._vectors) / self._lengths
