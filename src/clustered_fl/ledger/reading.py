@@ -1,0 +1,190 @@
+"""The ledger of a paper: its tables, runs, groupings, studies, artefacts and claims.
+
+One file per paper, `config/papers/<paper>.yaml`. Adding a run, a seed, an artefact or a claim is an
+edit of that file; unknown keys and dangling names are refused by name.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clustered_fl.errors import InputError
+from clustered_fl.ledger.resolution import check_changes
+from clustered_fl.ledger.schema import Artefact, Grouping, Run, Selection
+from clustered_fl.ledger.tables import Cell, Table, expand
+from clustered_fl.ledger.written import Ledger, Written
+from clustered_fl.options import validated
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """Reads 1e-3 as the number it is; in YAML 1.1 a number with an exponent needs a point.
+
+    The loader in C, where there is one, is several times as fast.
+    """
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+$"), list("+-0123456789")
+)
+
+
+def load_ledger(path: Path) -> Ledger:
+    """Read and check a ledger.
+
+    Raises:
+        InputError: if it cannot be read, has an unknown key or names something that is not there.
+    """
+    written = validated(Written, str(path), _content(path), "key")
+    try:
+        ledger = _expanded(written)
+        check_changes(ledger)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return ledger
+
+
+def _content(path: Path) -> Any:
+    try:
+        loader = _Loader(path.read_text())
+        node = loader.get_single_node()
+        _check_unique(path, node)
+        return loader.construct_document(node) if node else None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"cannot read {path}: {' '.join(str(error).split())}") from error
+
+
+def _check_unique(path: Path, node: yaml.Node | None) -> None:
+    """In YAML a key given twice silently means the second: a pasted run would hide another."""
+    if not isinstance(node, yaml.MappingNode):
+        return
+    for key, count in Counter(name.value for name, _ in node.value).items():
+        if count > 1:
+            line = node.start_mark.line + 1
+            where = f"in the part that begins in line {line}"
+            raise InputError(f"{path}: {key!r} is there twice {where}")
+    for _, value in node.value:
+        _check_unique(path, value)
+
+
+def _expanded(written: Written) -> Ledger:
+    """The ledger with what its tables stand for, all names checked."""
+    found = dict(written)
+    tables = [expand(written.paper, name, table) for name, table in written.tables.items()]
+    for key, model, what in (("runs", Run, "run"), ("groupings", Grouping, "grouping")):
+        found[key] = dict(found[key])
+        for table in tables:
+            for name, entry in getattr(table, key).items():
+                if name in found[key]:
+                    raise InputError(f"{what} {name} is there twice, once as a cell of a table")
+                found[key][name] = validated(model, f"{what} {name}", entry, "key")
+    cells = tuple(cell for table in tables for cell in table.cells)
+    ledger = Ledger.model_construct(**found, cells=cells)
+    _check_names(ledger)
+    shown = {name: _shown(each, ledger) for name, each in ledger.artefacts.items()}
+    claims = {
+        name: claim.model_copy(update={"published": _with_numbers(claim.published, ledger)})
+        for name, claim in ledger.claims.items()
+    }
+    return ledger.model_copy(update={"artefacts": shown, "claims": claims})
+
+
+def _check_names(ledger: Ledger) -> None:
+    """What is computed has a name of its own, and everything that something refers to exists."""
+    computed = (ledger.encoders, ledger.groupings, ledger.runs, ledger.studies)
+    for name, count in Counter(name for each in computed for name in each).items():
+        if count > 1:
+            raise InputError(f"{name!r} is there twice among encoders, groupings, runs and studies")
+    for user, kind, name in _references(ledger):
+        if name not in getattr(ledger, kind):
+            one = "study" if kind == "studies" else kind.removesuffix("s")
+            raise InputError(f"{user} names {one} {name!r}, which is not there")
+    for user, artefact in ledger.artefacts.items():
+        if artefact.cells:
+            _check_cells(user, artefact.cells, ledger.tables[artefact.cells.table])
+
+
+def _check_cells(user: str, asked: Selection, table: Table) -> None:
+    """Columns and rows that an artefact shows must be of its table."""
+    parts = (("column", asked.columns, table.columns), ("row", asked.rows, table.rows))
+    for what, names, known in parts:
+        for name in names:
+            if name not in known:
+                allowed = ", ".join(known)
+                raise InputError(f"{user} names {what} {name!r}; allowed are {allowed}")
+
+
+def _references(ledger: Ledger) -> Iterator[tuple[str, str, str]]:
+    """References: which user names what in which section of the ledger."""
+    for user, artefact in ledger.artefacts.items():
+        for kind in ("runs", "studies", "groupings", "encoders"):
+            yield from ((user, kind, name) for name in getattr(artefact, kind))
+        if artefact.cells:
+            yield user, "tables", artefact.cells.table
+    yield from ((user, "artefacts", claim.artefact) for user, claim in ledger.claims.items())
+    for user, run in ledger.runs.items():
+        yield from ((user, "groupings", name) for name in [run.grouping] if name)
+    for user, grouping in ledger.groupings.items():
+        yield from ((user, "encoders", name) for name in [grouping.encoder] if name)
+        yield from ((user, "runs", name) for name in [grouping.profiler] if name)
+
+
+def _shown(artefact: Artefact, ledger: Ledger) -> Artefact:
+    """An artefact with the records of its cells, and its notebook told of them."""
+    changed: dict[str, Any] = {"published": _with_numbers(artefact.published, ledger)}
+    if artefact.cells:
+        asked = artefact.cells
+        cells = ledger.chosen(asked.table, asked.columns, asked.rows)
+        changed |= _read(artefact, cells)
+        changed["parameters"] = _told(ledger.tables[asked.table], cells) | artefact.parameters
+    return artefact.model_copy(update=changed)
+
+
+def _read(artefact: Artefact, cells: list[Cell]) -> dict[str, list[str]]:
+    """Names of the records that a notebook reads, in the order of the cells."""
+    reads = artefact.cells.reads
+    networks = cells if "networks" in reads else []
+    named = {
+        "runs": [cell.run for cell in cells if "runs" in reads] + [c.profiler for c in networks],
+        "groupings": [cell.grouping for cell in cells if "groupings" in reads],
+        "encoders": [cell.encoder for cell in networks],
+    }
+    return {
+        key: list(dict.fromkeys([*getattr(artefact, key), *filter(None, names)]))
+        for key, names in named.items()
+    }
+
+
+def _told(table: Table, cells: list[Cell]) -> dict[str, Any]:
+    """What a notebook is told of its cells, ready for JSON."""
+    columns, rows = (dict.fromkeys(getattr(c, key) for c in cells) for key in ("column", "row"))
+    of_column, of_row = {"title", "differs", "truth", "values"}, {"title", "citation", "needs"}
+    return {
+        "columns": {name: table.columns[name].model_dump(include=of_column) for name in columns},
+        "rows": {name: table.rows[name].model_dump(include=of_row) for name in rows},
+        "cells": [cell._asdict() for cell in cells],
+    }
+
+
+_NUMBER = re.compile(r"\{(\w+)\.(\w+)(?::([\w ]+))?\}")
+
+
+def _with_numbers(text: str, ledger: Ledger) -> str:
+    """A text with published numbers in the place of `{column.row}` or `{column.row:number}`.
+
+    Without a name the first number of the cell is meant.
+    """
+
+    def number(found: re.Match[str]) -> str:
+        column, row, name = found.groups()
+        for cell in ledger.cells:
+            if (cell.column, cell.row) == (column, row) and cell.published:
+                wanted = name or next(iter(cell.published))
+                if wanted in cell.published:
+                    return f"{cell.published[wanted]:g}"
+        raise InputError(f"{found.group()} in {text!r}: no table has that published number")
+
+    return _NUMBER.sub(number, text)

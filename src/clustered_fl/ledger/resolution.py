@@ -1,0 +1,131 @@
+"""What a ledger computes at one scale: settings merged, sweeps written out."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from clustered_fl.errors import InputError
+from clustered_fl.ledger.schema import (
+    SCALES,
+    Configuration,
+    EncoderConfiguration,
+    GroupingConfiguration,
+    Scale,
+    Sweep,
+)
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.models import RECONSTRUCTING_MODELS
+from clustered_fl.options import validated
+
+
+def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`base` with `changes` put in, nested dictionaries merged key by key."""
+    found = dict(base)
+    for key, value in changes.items():
+        old = found.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        found[key] = merged(old, value) if both else value
+    return found
+
+
+def resolved_encoders(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
+    """Every encoder of the ledger at one scale, settings merged: name -> configuration."""
+    about = {"paper": ledger.paper, "scale": scale}
+    return {
+        name: _at(f"encoder {name}", encoder, EncoderConfiguration, scale) | about | {"name": name}
+        for name, encoder in ledger.encoders.items()
+    }
+
+
+def resolved_groupings(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
+    """Every grouping at one scale: name -> "config", without the seed, and "seeds"."""
+    found = {}
+    for name, grouping in ledger.groupings.items():
+        config = _at(f"grouping {name}", grouping, GroupingConfiguration, scale)
+        config |= {"name": name, "paper": ledger.paper, "scale": scale}
+        found[name] = {"config": config, "seeds": grouping.seeds.get(scale, [])}
+    return found
+
+
+def resolved_runs(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
+    """Every run of the ledger at one scale, sweeps written out, settings merged.
+
+    Returns:
+        Run name -> "config", without the seed, "seeds", "memory_mb", "family" (the ledger's name).
+    """
+    found = {}
+    for name, run in ledger.runs.items():
+        about = {"family": name, "seeds": run.seeds.get(scale, []), "memory_mb": run.memory_mb}
+        for member, swept in _members(name, run.sweep, scale):
+            config = _at(f"run {member}", run, Configuration, scale, swept)
+            config |= {"run": member, "paper": ledger.paper, "scale": scale}
+            found[member] = {"config": config} | about
+    return found
+
+
+def _at(
+    what: str, entry: Any, model: type[BaseModel], scale: Scale, swept: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The part of an entry that a scale and a sweep may change, as it is there."""
+    config = merged(entry.model_dump(include=set(model.model_fields)), entry.scales.get(scale, {}))
+    where = f"{what} at scale {scale}"
+    return validated(model, where, merged(config, swept or {}), "key").model_dump()
+
+
+def _members(
+    name: str, sweep: Sweep | None, scale: Scale
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Names that a run stands for, and what the sweep changes of each."""
+    if sweep is None:
+        yield name, None
+        return
+    for value in sweep.values.get(scale, []):
+        nested: Any = value
+        for key in reversed(sweep.setting.split(".")):
+            nested = {key: nested}
+        yield f"{name}_{value}", nested
+
+
+def check_changes(ledger: Ledger) -> None:
+    """What a scale or a sweep makes of an entry must be one again, and fit what it rests on.
+
+    Raises:
+        InputError: naming the entry and the scale.
+    """
+    for scale in SCALES:
+        resolved_encoders(ledger, scale)
+        runs, groupings = resolved_runs(ledger, scale), resolved_groupings(ledger, scale)
+        for name, run in runs.items():
+            grouping = run["config"]["grouping"]
+            if grouping:  # averaging by the relatedness of other clients means nothing
+                where, own = f"run {name} at scale {scale}", groupings[grouping]["config"]
+                _require_same_clients(where, run["config"], own, f"its grouping {grouping}")
+        for name, grouping in groupings.items():
+            _check_profiler(f"grouping {name} at scale {scale}", grouping["config"], runs)
+
+
+def _check_profiler(where: str, config: dict[str, Any], runs: dict[str, dict[str, Any]]) -> None:
+    """A profiler is one network for all clients, with a code that images can be compared by."""
+    name = config["profiler"]
+    if not name:
+        return
+    if config["encoder"]:
+        raise InputError(f"{where} names an encoder and a profiler; it can have one of them")
+    if name not in runs or runs[name]["family"] != name:
+        raise InputError(f"{where}: profiler {name!r} must be a run without a sweep")
+    run = runs[name]["config"]
+    if run["model"].get("name") not in RECONSTRUCTING_MODELS or run["grouping"]:
+        raise InputError(
+            f"{where}: profiler {name} must train one model for all clients, allowed are "
+            f"{', '.join(RECONSTRUCTING_MODELS)}"
+        )
+    _require_same_clients(where, config, run, f"its profiler {name}")
+
+
+def _require_same_clients(
+    where: str, config: dict[str, Any], other: dict[str, Any], whose: str
+) -> None:
+    for key in ("dataset", "federation"):
+        if config[key] != other[key]:
+            raise InputError(f"{where} has another {key} than {whose}")

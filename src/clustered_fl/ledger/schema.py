@@ -1,0 +1,194 @@
+"""What a ledger may say: the keys of `config/papers/<paper>.yaml`, their types and meanings."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from clustered_fl.errors import InputError
+from clustered_fl.options import Strict
+
+Scale = Literal["demo", "desktop", "paper"]
+SCALES: tuple[Scale, ...] = ("demo", "desktop", "paper")
+Word = Literal["sgd", "adam", "all", "last"]
+"""What local training may be told in words."""
+
+_NAME = re.compile(r"[A-Za-z][\w-]*")
+
+
+def _allowed(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise InputError(f"the name {name!r}; allowed are letters, digits, `_` and `-`")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_allowed)]
+"""What something is called in file names, targets and links."""
+
+
+class Sweep(Strict):
+    """One run per value of one setting; the runs are called `<run>_<value>`."""
+
+    setting: str = Field(description="dotted path into the run, e.g. `federation.samples`")
+    values: dict[Scale, list[int | float]] = Field(description="values per scale")
+
+
+class Configuration(Strict):
+    """What is trained; a scale and a sweep may change it, and a change trains again."""
+
+    dataset: str = Field(description="key of `config/datasets.yaml`")
+    federation: dict[str, Any] = Field(description="kind and its settings")
+    model: dict[str, Any] = Field(description="name and its settings")
+    training: dict[str, int | float | Word | None] = Field(
+        description="epochs, batch_size, lr, momentum, clip, proximal, optimiser, layers"
+    )
+    method: dict[str, Any] = Field(description="name and its settings")
+    grouping: str | None = Field(
+        default=None, description="name of a grouping, for methods that average by one"
+    )
+    rounds: int = Field(ge=1, description="communication rounds")
+    evaluate_every: int = Field(default=5, ge=1, description="rounds between two tests")
+    checkpoint_every: int = Field(default=10, ge=1, description="rounds between two checkpoints")
+    keep_every: int = Field(
+        default=0, ge=0, description="rounds between two models that the record keeps; 0: the last"
+    )
+    variant: Literal["paper", "code"] = Field(
+        default="paper", description="the printed formula or what the authors' public code does"
+    )
+
+
+class Computed(Strict):
+    """What every run, grouping and encoder says of itself."""
+
+    purpose: str = Field(description="what it is for")
+    expected: str = Field(
+        default="", description="expected outcome, where no table or claim has it"
+    )
+    minutes: dict[Scale, float] = Field(description="expected minutes per seed on one CPU core")
+    scales: dict[Scale, dict[str, Any]] = Field(
+        default={}, description="settings that differ at a scale, nested like the entry"
+    )
+
+
+class Run(Computed, Configuration):
+    """A training: federation x model x local training x method, for some seeds."""
+
+    memory_mb: int = Field(default=3000, ge=1, description="memory to reserve, at any scale")
+    seeds: dict[Scale, list[int]] = Field(description="seeds per scale; none: not run there")
+    sweep: Sweep | None = Field(default=None, description="one run per value of one setting")
+
+
+class EncoderConfiguration(Strict):
+    """What an encoder is and what it learns from; a scale may change it."""
+
+    dataset: str = Field(description="key of `config/datasets.yaml`; need not be the clients' data")
+    model: dict[str, Any] = Field(description="name and its settings")
+    training: dict[str, int | float] = Field(
+        description="epochs, batch_size, lr, halve_every of the training; samples, if not all"
+    )
+
+
+class Encoder(Computed, EncoderConfiguration):
+    """An autoencoder that a server trains before it knows its clients; its seed is 0."""
+
+
+class GroupingConfiguration(Strict):
+    """Which clients are compared and how; a scale may change it."""
+
+    dataset: str = Field(description="key of `config/datasets.yaml`")
+    federation: dict[str, Any] = Field(description="kind and its settings, as of the runs with it")
+    encoder: str | None = Field(default=None, description="name of an encoder; none: not needed")
+    profiler: str | None = Field(
+        default=None,
+        description="name of a run whose network embeds the images, in place of an encoder",
+    )
+    method: dict[str, Any] = Field(description="name and its settings")
+    variant: Literal["paper", "code"] = Field(
+        default="paper", description="the printed formula or what the authors' public code does"
+    )
+
+
+class Grouping(Computed, GroupingConfiguration):
+    """Which clients are related, found once before training, for some seeds."""
+
+    seeds: dict[Scale, list[int]] = Field(description="seeds per scale; none: not found there")
+    signatures: bool = Field(
+        default=False,
+        description="whether a figure shows what clients sent, which is then published",
+    )
+
+
+class Study(Strict):
+    """A computation without training: toy problems and numerical checks of theorems."""
+
+    purpose: str = Field(description="what the study is for")
+    function: str = Field(description="paper.module.function below `clustered_fl.theory`")
+    settings: dict[str, Any] = Field(default={}, description="arguments of the function")
+    scales: dict[Scale, dict[str, Any]] = Field(
+        default={}, description="arguments that differ at a scale"
+    )
+
+
+class Selection(Strict):
+    """Cells of a table that an artefact shows."""
+
+    table: str = Field(description="name of the table")
+    columns: list[str] = Field(default=[], description="of the table; none: all")
+    rows: list[str] = Field(default=[], description="of the table; none: all that are shown")
+    reads: list[Literal["runs", "groupings", "networks"]] = Field(
+        default=["runs", "groupings", "networks"],
+        description="records of these cells that the notebook reads; networks: encoders and "
+        "profilers of the groupings",
+    )
+
+
+class Artefact(Strict):
+    """One table or figure, made by a notebook from records and studies."""
+
+    kind: Literal["figure", "table"] = Field(description="`figure` or `table`")
+    title: str = Field(description="shown above it")
+    caption: str = Field(description="what is seen and how it was made")
+    published: str = Field(description="what the paper's item shows, with its numbers")
+    where: str = Field(description="place in the paper")
+    notebook: str = Field(description="path below `notebooks/`")
+    runs: list[str] = Field(default=[], description="runs that the notebook reads")
+    studies: list[str] = Field(default=[], description="studies that the notebook reads")
+    groupings: list[str] = Field(default=[], description="groupings that the notebook reads")
+    encoders: list[str] = Field(default=[], description="encoders that the notebook reads")
+    cells: Selection | None = Field(
+        default=None,
+        description="cells of a table that it shows; the notebook is told of them in its "
+        "parameters `columns`, `rows` and `cells`",
+    )
+    parameters: dict[str, Any] = Field(
+        default={}, description="further values of the notebook's parameters cell"
+    )
+
+
+class Claim(Strict):
+    """One statement of the paper, with the measurement that decides it."""
+
+    artefact: str = Field(description="the table or figure that shows it")
+    kind: Literal["paper", "theory", "code", "ours"] = Field(
+        description="`paper`: what the authors state; `theory`: a numerical check of a theorem; "
+        "`code`: what the authors' public code does; `ours`: a question of our own"
+    )
+    statement: str = Field(description="what the paper says, right or wrong")
+    published: str = Field(
+        default="", description="the paper's number; none: as the table of its runs has it"
+    )
+    where: str = Field(description="place in the paper")
+    measure: dict[str, Any] = Field(
+        description="name and arguments of a function of `clustered_fl.claims`: `lead` is one of "
+        "`measures`, `cfl.ends` one of the module `cfl`; `column.row` is a cell, `*` any"
+    )
+    holds_if: dict[str, str] = Field(
+        min_length=1,
+        description='measured number -> bound, such as `">= 0.15 and <= 0.3"`; all must hold',
+    )
+    full_size: bool = Field(
+        default=False,
+        description="whether it is about the size of numbers, so that a scale that changes a "
+        "setting of what it measures gives no verdict",
+    )
+    note: str = Field(default="", description="our one honest sentence about the verdict")

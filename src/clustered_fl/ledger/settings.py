@@ -1,0 +1,79 @@
+"""The workflow's configuration, `config/config.yaml`: what is computed, from which data."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from clustered_fl.errors import InputError
+from clustered_fl.ledger.schema import Scale
+from clustered_fl.options import Strict, validated
+
+Source = Literal["builtin", "mirror", "download"]
+
+
+class Settings(Strict):
+    """Every key of `config/config.yaml`; each can be given with `--config key=value`."""
+
+    scale: Scale = Field(
+        default="demo",
+        description="`demo` (built-in data, minutes), `desktop` (real data, reduced sizes, hours "
+        "on 2 cores) or `paper` (the papers' own sizes, for a GPU)",
+    )
+    papers: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="ledgers in `config/papers/` to reproduce; unset: all",
+    )
+    source: Source | None = Field(
+        default=None,
+        description="where datasets come from; unset: `builtin` at scale demo, else `mirror` if a "
+        "mirror is given, else `download`",
+    )
+    mirror: str | None = Field(
+        default=None,
+        description="folder with datasets as `hf download --repo-type dataset` leaves them: "
+        "`<mirror>/<namespace>/<name>/*.parquet`",
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", description="where training runs; `auto` takes a CUDA GPU if there is one"
+    )
+    path: Literal["auto", "compiled", "in_place", "sequential", "stacked"] = Field(
+        default="auto",
+        description="how clients are trained: the ways agree to rounding and differ in speed; "
+        "`auto` measures once per kind of run which is fastest (`src/clustered_fl/engine`)",
+    )
+    seeds: int | None = Field(
+        default=None, ge=1, description="use at most so many of the ledger's seeds; unset: all"
+    )
+    archive: bool = Field(
+        default=True,
+        description="take records from `figures/<scale>/<paper>/` that were published with the "
+        "same settings and code, in place of training; false: compute everything here",
+    )
+
+    @property
+    def data_source(self) -> Source:
+        """The source that is meant when none is given."""
+        if self.source is not None:
+            return self.source
+        if self.scale == "demo":
+            return "builtin"
+        return "mirror" if self.mirror else "download"
+
+
+def read_settings(content: dict[str, Any]) -> Settings:
+    """Check the configuration of a workflow run.
+
+    Raises:
+        InputError: if a key or a value is not allowed, or the mirror is missing.
+    """
+    settings = validated(Settings, "the configuration", content, "key")
+    if settings.data_source == "mirror":
+        if not settings.mirror:
+            raise InputError("source=mirror needs mirror=<folder>")
+        if not Path(settings.mirror).is_dir():
+            raise InputError(
+                f"the mirror folder {settings.mirror} does not exist; give mirror=<folder>"
+            )
+    return settings

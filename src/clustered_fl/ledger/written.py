@@ -1,0 +1,61 @@
+"""Everything that a ledger says of one paper, as it is written and with its tables written out."""
+
+from pydantic import Field
+
+from clustered_fl.ledger.schema import Artefact, Claim, Encoder, Grouping, Name, Run, Study
+from clustered_fl.ledger.tables import Cell, Table
+from clustered_fl.options import Strict
+
+
+class Written(Strict):
+    """The file of a ledger: everything the project knows of one paper."""
+
+    paper: Name = Field(description="short name, as in the name of the file")
+    title: str = Field(description="title of the paper")
+    authors: str = Field(description="authors of the paper")
+    year: int = Field(description="of its publication; papers are shown in this order")
+    versions: list[str] = Field(description="versions of the paper, the leading one first")
+    contradictions: list[str] = Field(
+        default=[],
+        description="where the paper contradicts itself or its code, whatever we measure",
+    )
+    encoders: dict[Name, Encoder] = Field(default={}, description="autoencoders, by name")
+    groupings: dict[Name, Grouping] = Field(
+        default={}, description="relatedness found before training, by name"
+    )
+    runs: dict[Name, Run] = Field(default={}, description="trainings, by name")
+    tables: dict[Name, Table] = Field(
+        default={}, description="runs and groupings that make tables, by name of the table"
+    )
+    studies: dict[Name, Study] = Field(default={}, description="computations without training")
+    artefacts: dict[Name, Artefact] = Field(description="tables and figures, by name of the target")
+    claims: dict[Name, Claim] = Field(description="statements of the paper, by id")
+
+
+class Ledger(Written):
+    """A ledger whose tables are written out among its runs and groupings."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def short(self) -> str:
+        """What pages call it: a paper by its short name, what is no paper by its title."""
+        return self.title if self.is_benchmark else self.paper.upper()
+
+    @property
+    def is_benchmark(self) -> bool:
+        """Whether it compares methods and is of no paper: its tables have columns that differ."""
+        return any(
+            column.differs for table in self.tables.values() for column in table.columns.values()
+        )
+
+    def chosen(self, table: str, columns: list[str], rows: list[str]) -> list[Cell]:
+        """Cells of a table, column after column; no columns or rows mean all that are shown."""
+        shown = [row for row, about in self.tables[table].rows.items() if not about.hidden]
+        return [
+            cell
+            for cell in self.cells
+            if cell.table == table
+            and cell.column in (columns or self.tables[table].columns)
+            and cell.row in (rows or shown)
+        ]
