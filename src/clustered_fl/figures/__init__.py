@@ -24,35 +24,19 @@ DEMO = "built-in demo data: shows that the pipeline works, says nothing about th
 _BLUE, _ORANGE, _GREEN, _VERMILION, _PURPLE, *_OTHERS = sns.color_palette("colorblind", 8).as_hex()
 _BROWN, _PINK, _GREY = _OTHERS
 CLUSTERS = [_BLUE, _ORANGE, _GREEN, _PURPLE, _VERMILION, *_OTHERS]
-METHODS = {
-    "cfl": _BLUE,
-    "fedavg": "#444444",
-    "local": _ORANGE,
-    "oracle": _GREEN,
-    "flt": _VERMILION,
-    "fedsem": _PURPLE,
-    "ifca": _BROWN,
-    "pca": _GREY,
-}
+METHODS = {"cfl": _BLUE, "fedavg": "#444444", "local": _ORANGE, "oracle": _GREEN}
+METHODS |= {"flt": _VERMILION, "fedsem": _PURPLE, "ifca": _BROWN, "pca": _GREY}
 SIMILARITIES = {"update": _BLUE, "gradient": _VERMILION}
 # Groups of several true clusters, which have no colour of their own.
 MIXED, BAND = "#333333", "#e8e8e8"
 _DASHES = ("solid", "dashed", "dashdot", "dotted")
+HALO = withStroke(linewidth=2, foreground="white")
 
-_STYLE = {
-    "svg.hashsalt": "clustered-fl",
-    "figure.constrained_layout.use": True,
-    # seaborn asks for Arial first, which few machines have; this one comes with matplotlib.
-    "font.sans-serif": ["DejaVu Sans"],
-    "figure.dpi": 130,
-    "savefig.dpi": 160,
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "pdf.fonttype": 42,
-}
+_STYLE = {"svg.hashsalt": "clustered-fl", "pdf.fonttype": 42, "figure.constrained_layout.use": True}
+# seaborn asks for Arial first, which few machines have; this one comes with matplotlib.
+_STYLE |= {"font.sans-serif": ["DejaVu Sans"], "font.size": 9, "axes.titlesize": 10}
+_STYLE |= {"figure.dpi": 130, "savefig.dpi": 160, "legend.frameon": False}
+_STYLE |= {"axes.spines.top": False, "axes.spines.right": False}
 
 
 def use_style() -> None:
@@ -67,23 +51,17 @@ def provenance(
     """The line below every figure: scale, data, number of seeds.
 
     Args:
-        scale: demo, desktop or paper.
         source: builtin, mirror or download; "none" where no data is involved.
         seeds: number of seeds shown, or of each panel; None where nothing is random.
         data: what the reader must know of the data beyond its source, such as missing rows.
     """
-    parts = [f"scale {scale}"]
-    if source == "builtin":
-        parts.append(DEMO)
-    elif source != "none":
-        parts.append(f"real data ({source})")
-    if data:
-        parts.append(data)
+    real = "" if source == "none" else "real data"
+    parts = [f"scale {scale}", DEMO if source == "builtin" else real, data]
     if seeds is not None:
         counts = sorted(set(np.atleast_1d(seeds).tolist()))
         number = "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])
         parts.append(f"{number} seed{'' if counts == [1] else 's'}")
-    return " · ".join(parts)
+    return " · ".join(filter(None, parts))
 
 
 def missing_data(records: Iterable[Mapping[str, Any]]) -> str:
@@ -91,25 +69,6 @@ def missing_data(records: Iterable[Mapping[str, Any]]) -> str:
     about = [record["data"] for record in records]
     partial = [each for each in about if each["source"] != "builtin" and not each["complete"]]
     return "; ".join(sorted({f"{each['name']}: {each['note']}" for each in partial}))
-
-
-def save(figure: Figure, data: pd.DataFrame, out: Path, name: str, note: str) -> None:
-    """Write the figure as PNG, PDF and SVG, and the numbers that it shows as CSV.
-
-    Args:
-        figure: with constrained layout, so that the note finds room.
-        data: tidy table of everything drawn.
-        out: folder.
-        name: of the artefact; the files are `<name>.png` and so on.
-        note: the provenance line, drawn below the figure.
-    """
-    lines = textwrap.fill(note, int(_NOTE_PER_INCH * figure.get_figwidth()))
-    figure.supxlabel(lines, fontsize=7, color="#555555", x=0.01, ha="left")
-    for suffix, metadata in _METADATA.items():
-        with replacing(Path(out) / f"{name}.{suffix}") as beside:
-            figure.savefig(beside, format=suffix, metadata=metadata)
-    with replacing(Path(out) / f"{name}.csv") as beside:
-        data.to_csv(beside, index=False, float_format="%.6g")
 
 
 # Characters of the note's size that fit in one inch.
@@ -120,6 +79,20 @@ _METADATA = {
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
     "svg": {"Date": None, "Creator": None},
 }
+
+
+def save(figure: Figure, data: pd.DataFrame, out: Path, name: str, note: str) -> None:
+    """Write the figure as PNG, PDF and SVG, and the numbers that it shows, a tidy table, as CSV.
+
+    Constrained layout finds room for the note, the provenance line, below the figure.
+    """
+    lines = textwrap.fill(note, int(_NOTE_PER_INCH * figure.get_figwidth()))
+    figure.supxlabel(lines, fontsize=7, color="#555555", x=0.01, ha="left")
+    for suffix, metadata in _METADATA.items():
+        with replacing(Path(out) / f"{name}.{suffix}") as beside:
+            figure.savefig(beside, format=suffix, metadata=metadata)
+    with replacing(Path(out) / f"{name}.csv") as beside:
+        data.to_csv(beside, index=False, float_format="%.6g")
 
 
 def panels(
@@ -137,14 +110,10 @@ def cluster_colour(group: int) -> str:
 
 
 def group_styles(groups: Mapping[int, set[int]]) -> dict[int, dict[str, Any]]:
-    """How to draw one curve per group of clients.
+    """Keywords of `plot` for one curve per group, from the true clusters of each group's clients.
 
-    Args:
-        groups: group -> true clusters that its clients come from.
-
-    Returns:
-        Group -> keywords of `plot`: a group of one true cluster has its colour, the mixed ones are
-        dark; groups of one colour differ by their dashes.
+    A group of one true cluster has its colour, the mixed ones are dark; groups of one colour differ
+    by their dashes.
     """
     styles: dict[int, dict[str, Any]] = {}
     for group, clusters in groups.items():
@@ -156,16 +125,23 @@ def group_styles(groups: Mapping[int, set[int]]) -> dict[int, dict[str, Any]]:
 
 def mark_splits(axis: Axes, rounds: Sequence[int]) -> None:
     """Vertical lines behind the curves where groups were split; one entry of the legend."""
+    style = {"color": "#999999", "linewidth": 0.8, "linestyle": (0, (4, 2)), "zorder": 0}
     for position, round_ in enumerate(rounds):
-        style = {"color": "#999999", "linewidth": 0.8, "linestyle": (0, (4, 2)), "zorder": 0}
         axis.axvline(round_, label="" if position else "split", **style)
 
 
+# The curve of weight updates usually runs above and left of the other, so its label does too.
+_LABEL = {"textcoords": "offset points", "path_effects": [HALO], "fontsize": 7}
+_BESIDE = {
+    "update": {"xytext": (-5, 5), "ha": "right", **_LABEL},
+    "gradient": {"xytext": (5, -5), "va": "top", **_LABEL},
+}
+
+
 def mark_first(axis: Axes, table: pd.DataFrame, along: str, firsts: pd.Series) -> None:
-    """Ring the first point of each curve at which its mean is positive, and name its place.
+    """Ring the first point of each similarity's curve with a positive mean, and name its place.
 
     Args:
-        axis: with one curve per similarity.
         table: columns similarity, gap and `along`.
         firsts: similarity -> place along the horizontal axis.
     """
@@ -177,14 +153,6 @@ def mark_first(axis: Axes, table: pd.DataFrame, along: str, firsts: pd.Series) -
         axis.plot(*point, color=colour, **ring)
         axis.annotate(f"{place:,}", point, color=colour, **_BESIDE[similarity])
     axis.margins(y=0.15)
-
-
-# The curve of weight updates usually runs above and left of the other, so its label does too.
-_HALO = {"path_effects": [withStroke(linewidth=2, foreground="white")], "fontsize": 7}
-_BESIDE = {
-    "update": {"xytext": (-5, 5), "textcoords": "offset points", "ha": "right", **_HALO},
-    "gradient": {"xytext": (5, -5), "textcoords": "offset points", "va": "top", **_HALO},
-}
 
 
 def log_ticks(axis: Axes, values: Iterable[int]) -> None:
@@ -207,9 +175,9 @@ def _readable(places: list[int]) -> list[str]:
 
 def legend_above(figure: Figure, axes: Iterable[Axes]) -> None:
     """One legend above all panels, which show the same curves."""
-    shown = [axis.get_legend_handles_labels() for axis in axes]
-    handles = {label: handle for pair in shown for handle, label in zip(*pair, strict=True)}
+    handles = {}
     for axis in axes:
+        handles |= {label: h for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
         if axis.get_legend():
             axis.get_legend().remove()
     where = "outside upper center"

@@ -1,24 +1,19 @@
 """Test accuracy as FLT's tables print it: mean, errors, and variance over the clients.
 
-Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2022), Tables I to V, and the authors' public code for
-what the text leaves open: every client counts alike (`flt.py`, lines 453-457), the variance is the
-population variance over clients in squared points, and the "std. error" is that of one run's
-accuracy as a binomial of its test images. What two trainings differ by is in none of them, so the
-interval over seeds is ours.
+Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2022), Tables I to V, and their code (`flt.py`, lines
+453-457): clients count alike, the variance is the population variance over clients, the "std.
+error" is that of one run's accuracy as a binomial of its test images. The interval over seeds is
+ours: the paper has no measure of how much two trainings differ.
 """
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from clustered_fl.metrics.curves import Folders
-from clustered_fl.records import load_record, load_rounds
-
-Families = Mapping[str, Folders]
-"""Entry of the ledger -> run -> seed -> folder, as a notebook receives it."""
+from clustered_fl.records import index
+from clustered_fl.records.reading import load_record, load_rounds
 
 CONFIDENCE = 0.95
 MEASURES = ("round", "accuracy", "error", "variance")
@@ -32,11 +27,7 @@ def client_scores(folder: Path) -> pd.DataFrame:
 
 
 def at_last(scores: pd.DataFrame, until: float = np.inf) -> pd.Series:
-    """Accuracy of every client at the last test not after round `until`; its name is that round.
-
-    Args:
-        scores: as `client_scores` reads them; the first is that of round 0.
-    """
+    """Accuracy of every client at the last test not after round `until`; its name is that round."""
     return scores.loc[scores.index <= until].iloc[-1]
 
 
@@ -54,54 +45,33 @@ def half_width(values: pd.Series) -> float:
     return float(quantile * values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def by_seed(families: Families, share: float = 1.0) -> pd.DataFrame:
-    """Accuracy of all runs and seeds.
+def by_seed(runs: pd.DataFrame, share: float = 1.0) -> pd.DataFrame:
+    """Accuracy of all runs and seeds in an index, at the last test in a share of rounds (Table V).
 
-    Args:
-        families: of runs.
-        share: of a run's rounds after which it is read, at the last test until then (Table V).
-    Returns:
-        Columns run, seed, round (of the test), accuracy (%, mean over clients), error (binomial,
-        in points), variance (over clients, in squared points).
+    Columns: run, seed, round (of the test), accuracy (%, mean over clients), error (binomial, in
+    points), variance (over clients, in squared points).
     """
-    rows = [
-        {"run": run, "seed": seed} | _measures(folder, share)
-        for run, seed, folder in _each(families)
-    ]
+    rows = []
+    for run, seed, folder in index.each(runs):
+        record = load_record(folder)
+        scores = at_last(client_scores(folder), share * record["rounds"])
+        mean = float(scores.mean())
+        error = binomial_error(mean, record["test_rows"])
+        rows.append((run, seed, int(scores.name), mean, error, float(scores.var(ddof=0))))
     return pd.DataFrame(rows, columns=["run", "seed", *MEASURES])
 
 
-def _each(families: Families) -> Iterator[tuple[str, int, Path]]:
-    for runs in families.values():
-        for run, seeds in runs.items():
-            yield from ((run, int(seed), Path(folder)) for seed, folder in seeds.items())
-
-
-def _measures(folder: Path, share: float) -> dict[str, float]:
-    record = load_record(folder)
-    scores = at_last(client_scores(folder), share * record["rounds"])
-    mean = float(scores.mean())
-    error = binomial_error(mean, record["test_rows"])
-    values = (int(scores.name), mean, error, float(scores.var(ddof=0)))
-    return dict(zip(MEASURES, values, strict=True))
-
-
 def across_seeds(table: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds of what `by_seed` found.
-
-    Returns:
-        Indexed by run; the measures, seeds (their number) and interval (half of the 95 %
-        t-interval of the mean accuracy).
-    """
+    """Means over seeds of what `by_seed` found, by run, with half the 95 % interval of accuracy."""
     by_run = table.groupby("run")
     interval = by_run["accuracy"].agg(half_width)
     return by_run[list(MEASURES)].mean().assign(seeds=by_run.size(), interval=interval)
 
 
-def by_cluster(families: Families) -> pd.DataFrame:
+def by_cluster(runs: pd.DataFrame) -> pd.DataFrame:
     """Accuracy at the end within every true cluster: run, seed, cluster, accuracy (%)."""
     parts = []
-    for run, seed, folder in _each(families):
+    for run, seed, folder in index.each(runs):
         truth = np.array(load_record(folder)["true_groups"])
         means = at_last(client_scores(folder)).groupby(truth).mean()
         rows = means.rename_axis("cluster").rename("accuracy").reset_index()
@@ -109,16 +79,12 @@ def by_cluster(families: Families) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[["run", "seed", "cluster", "accuracy"]]
 
 
-def over_rounds(families: Families) -> pd.DataFrame:
+def over_rounds(runs: pd.DataFrame) -> pd.DataFrame:
     """Mean accuracy over clients at every test: run, seed, round, accuracy (%)."""
-    parts = [
-        client_scores(folder)
-        .mean(axis=1)
-        .rename("accuracy")
-        .reset_index()
-        .assign(run=run, seed=seed)
-        for run, seed, folder in _each(families)
-    ]
+    parts = []
+    for run, seed, folder in index.each(runs):
+        means = client_scores(folder).mean(axis=1).rename("accuracy").reset_index()
+        parts.append(means.assign(run=run, seed=seed))
     return pd.concat(parts, ignore_index=True)[["run", "seed", "round", "accuracy"]]
 
 

@@ -16,13 +16,6 @@ def index(first: Sequence[int], second: Sequence[int]) -> float:
     return float(adjusted_rand_score(first, second))
 
 
-def is_exact(record: Record) -> bool:
-    """Whether the final groups are exactly the true groups."""
-    return len(set(record["groups"])) == len(set(record["true_groups"])) and (
-        index(record["true_groups"], record["groups"]) == 1
-    )
-
-
 def ceiling(record: Record) -> float:
     """Best mean accuracy of any single model for all training clients, newcomers left out."""
     maps = np.array(record["label_maps"])

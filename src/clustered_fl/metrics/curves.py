@@ -1,39 +1,29 @@
 """Measurements of many runs as one tidy table, and what figures and claims read from it."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from clustered_fl.records import load_record, load_rounds
+from clustered_fl.errors import InputError
+from clustered_fl.records import index
+from clustered_fl.records.reading import load_rounds
 
-Folders = Mapping[str, Mapping[int | str, str]]
-"""Run -> seed -> folder of its record; seeds are text after a trip through JSON."""
 
+def measurements(records: pd.DataFrame) -> pd.DataFrame:
+    """All measurements of the runs in an index: run, seed, round, scope, member, metric, value.
 
-def measurements(folders: Folders) -> pd.DataFrame:
-    """All measurements of these runs.
-
-    Returns:
-        Columns run, seed, round, scope, member, metric, value.
+    Raises:
+        InputError: if there are no runs.
     """
-    frames = [
-        load_rounds(Path(folder)).assign(run=run, seed=int(seed))
-        for run, seeds in folders.items()
-        for seed, folder in seeds.items()
-    ]
+    frames = [measured(path, run, seed) for run, seed, path in index.each(records)]
+    if not frames:
+        raise InputError("there are no runs to measure; none was computed at this scale")
     return pd.concat(frames, ignore_index=True)
 
 
-def records(families: Mapping[str, Folders]) -> list[dict[str, Any]]:
-    """The records of all runs and seeds of these families."""
-    return [
-        load_record(Path(folder))
-        for runs in families.values()
-        for seeds in runs.values()
-        for folder in seeds.values()
-    ]
+def measured(folder: Path, run: str = "", seed: int = 0) -> pd.DataFrame:
+    """The measurements of one run, in the columns of `measurements`."""
+    return load_rounds(folder).assign(run=run, seed=seed)
 
 
 def metric(frame: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -48,8 +38,7 @@ def at_round(frame: pd.DataFrame, name: str, round_: int) -> pd.Series:
 
 def final(frame: pd.DataFrame, name: str) -> pd.Series:
     """Values of one metric at the last round at which it was measured, all members."""
-    rows = frame[frame["metric"] == name]
-    return rows.loc[rows["round"] == rows["round"].max(), "value"]
+    return at_round(frame, name, frame.loc[frame["metric"] == name, "round"].max())
 
 
 def mean_by_round(frame: pd.DataFrame, name: str) -> pd.Series:
@@ -58,10 +47,7 @@ def mean_by_round(frame: pd.DataFrame, name: str) -> pd.Series:
 
 
 def running_median(frame: pd.DataFrame, rounds: int) -> pd.DataFrame:
-    """Every curve with each value replaced by the median of `rounds` rounds around it.
-
-    A curve is one metric of one member in one run and seed.
-    """
+    """Every curve of a member, each value replaced by the median of `rounds` rounds around it."""
     curve = ["run", "seed", "scope", "member", "metric"]
     ordered = frame.sort_values([*curve, "round"])
     smooth = ordered.groupby(curve)["value"].transform(

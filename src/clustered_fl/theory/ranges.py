@@ -1,38 +1,27 @@
-"""Refusing settings of a study that make no sense."""
+"""Refusing settings of a study that make no sense; all raise InputError, naming the first."""
+
+from collections.abc import Callable
 
 from clustered_fl.errors import InputError
 
 
 def require_at_least(minimum: float, **settings: float) -> None:
-    """Check that each of the named settings is at least `minimum`.
-
-    Raises:
-        InputError: naming the first setting that is smaller.
-    """
-    for name, value in settings.items():
-        if value < minimum:
-            raise InputError(f"setting {name} is {value}, but at least {minimum} is needed")
+    """Check that each of the named settings is at least `minimum`."""
+    _require(lambda value: not value < minimum, f"at least {minimum} is needed", settings)
 
 
 def require_positive(**settings: float) -> None:
-    """Check that each of the named settings is greater than zero.
-
-    Raises:
-        InputError: naming the first setting that is not.
-    """
-    for name, value in settings.items():
-        if not value > 0:
-            raise InputError(f"setting {name} is {value}, but a number above 0 is needed")
+    """Check that each of the named settings is greater than zero."""
+    _require(lambda value: value > 0, "a number above 0 is needed", settings)
 
 
 def require_between(minimum: float, maximum: float, **settings: float) -> None:
-    """Check that each of the named settings lies strictly between `minimum` and `maximum`.
+    """Check that each of the named settings lies strictly between `minimum` and `maximum`."""
+    rule = f"must lie between {minimum} and {maximum}"
+    _require(lambda value: minimum < value < maximum, rule, settings)
 
-    Raises:
-        InputError: naming the first setting that does not.
-    """
+
+def _require(fits: Callable[[float], bool], rule: str, settings: dict[str, float]) -> None:
     for name, value in settings.items():
-        if not minimum < value < maximum:
-            raise InputError(
-                f"setting {name} is {value}, but must lie between {minimum} and {maximum}"
-            )
+        if not fits(value):
+            raise InputError(f"setting {name} is {value}, but {rule}")

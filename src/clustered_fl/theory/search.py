@@ -1,9 +1,10 @@
 """Looking for counterexamples to an inequality, at random and by hill climbing."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 # What float64 loses in cosines near one, with room to spare.
 ROUNDING = 1e-9
@@ -14,10 +15,9 @@ Margin = Callable[[np.ndarray], np.ndarray]
 class Check(NamedTuple):
     """One row of the table of checks.
 
-    check: its name; source: where the paper states it.
+    source: where the paper states it; note: what the outcome says.
     trials: cases to which the statement applies; violations: those that contradict it.
     value, value_name: one further number and what it is.
-    note: what the outcome says.
     """
 
     check: str
@@ -29,6 +29,13 @@ class Check(NamedTuple):
     note: str
 
 
+def counted(
+    check: str, source: str, wrong: np.ndarray | pd.Series, value: float, value_name: str, note: str
+) -> Check:
+    """The row of a statement, from whether each case contradicts it."""
+    return Check(check, source, wrong.size, int(wrong.sum()), float(value), value_name, note)
+
+
 class Search(NamedTuple):
     """Cases to which a statement applied, those that violated it, and the largest margin seen."""
 
@@ -38,20 +45,16 @@ class Search(NamedTuple):
 
     def row(self, check: str, source: str, note: str) -> Check:
         """The table row of this search; its value is the largest margin, positive if violated."""
-        name = "largest left side minus right side"
-        return Check(check, source, self.trials, self.violations, self.largest, name, note)
+        return Check(check, source, *self, "largest left side minus right side", note)
 
 
 def search(margin: Margin, start: np.ndarray, random: np.random.Generator, steps: int) -> Search:
     """Evaluate `margin` at every start, then climb from each towards larger margins.
 
-    A step adds normal noise of a random magnitude between 1e-5 and 1 and is kept if the margin
-    grows; every evaluation counts as a trial. No gradients, because margins have kinks.
-
-    Args:
-        margin: maps states [starts, ...] to [starts]: left side minus right side of the inequality,
-            -inf where the inequality does not apply.
-        start: first states [starts, ...].
+    `margin` maps states [starts, ...] to [starts]: left side minus right side of the inequality,
+    -inf where it does not apply. A step adds normal noise of a random magnitude between 1e-5 and 1
+    and is kept if the margin grows; every evaluation counts as a trial. No gradients, because
+    margins have kinks.
     """
     state, best = start.copy(), margin(start)
     found = [best]
@@ -86,8 +89,12 @@ def wild_start(random: np.random.Generator, *shape: int) -> np.ndarray:
 
 def in_ball(raw: np.ndarray, radius: np.ndarray) -> np.ndarray:
     """Map any vectors [..., dimension] into open balls of the given radii [...]."""
-    length = np.linalg.norm(raw, axis=-1)
-    return raw * (radius / (1 + length))[..., None]
+    return raw * (radius / (1 + np.linalg.norm(raw, axis=-1)))[..., None]
+
+
+def ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Lengths of vectors [..., dimension] over those of others, pair by pair."""
+    return np.linalg.norm(part, axis=-1) / np.linalg.norm(whole, axis=-1)
 
 
 def cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -97,6 +104,6 @@ def cosine(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.divide(product, lengths, out=np.zeros_like(product), where=lengths > 0)
 
 
-def columns(checks: list[Check]) -> dict[str, list[Any]]:
-    """The checks as columns of a table."""
-    return {name: [getattr(check, name) for check in checks] for name in Check._fields}
+def similarities(vectors: np.ndarray) -> np.ndarray:
+    """Cosines of all pairs of vectors [trials, k, dimension] -> [trials, k, k]."""
+    return cosine(vectors[:, :, None], vectors[:, None, :])

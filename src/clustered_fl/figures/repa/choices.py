@@ -1,0 +1,74 @@
+"""Rows of choices, grouped by question, with one value each: the effect of a setting (REPA)."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from clustered_fl.figures import use_style
+from clustered_fl.figures.repa.profiles import colour_of
+
+Rows = Sequence[tuple[str, str]]
+"""Question and choice, from top to bottom; the first choice of a question is the usual one."""
+
+# Inches of one line of text, and of a panel's ticks and label.
+_LINE, _MARGIN = 0.19, 0.65
+
+
+def heights(rows: Rows) -> dict[tuple[str, str], float]:
+    """Heights of rows, from 0 downwards: (question, choice) -> height; (question, ""): heading."""
+    found: dict[tuple[str, str], float] = {}
+    last = -1.0
+    for question, choice in rows:
+        if (question, "") not in found:
+            last += 1.4 if found else 1.0
+            found[question, ""] = last
+        last += 1
+        found[question, choice] = last
+    return found
+
+
+def panels(blocks: Sequence[Rows], width: float, columns: int = 3) -> tuple[Figure, np.ndarray]:
+    """A styled figure and its axes [blocks, columns], each block as high as its rows need."""
+    use_style()
+    high = [_LINE * max(heights(rows).values()) + _MARGIN for rows in blocks]
+    size = {"figsize": (width * columns + 1.5, sum(high)), "height_ratios": high}
+    return plt.subplots(len(blocks), columns, squeeze=False, **size)
+
+
+def draw(axis: Axes, table: pd.DataFrame, rows: Rows, value: str, filled: bool = True) -> None:
+    """Draw the mean over seeds of every row, a bar from the lowest seed to the highest, and a line.
+
+    Args:
+        table: columns question, choice, seed and `value`; what is NaN is left out.
+        filled: whether points are filled; if so, a line marks each question's usual choice.
+    """
+    places, usual = heights(rows), dict(reversed(rows))
+    means = table.groupby(["question", "choice"])[value].agg(["mean", "min", "max"]).dropna()
+    for question, choice in (row for row in rows if row in means.index):
+        mean, least, most = means.loc[(question, choice)]
+        # The colour of the first method that the question names.
+        method = next((name for name in ("REPA", "WD", "FedAvg") if name in question), "Random")
+        height, colour = places[question, choice], colour_of(method)
+        axis.plot([least, most], [height] * 2, color=colour, linewidth=3, alpha=0.3)
+        face = colour if filled else "white"
+        axis.plot(mean, height, marker="o", markersize=5, color=colour, markerfacecolor=face)
+        if filled and usual[question] == choice:
+            own = [places[row] for row in rows if row[0] == question]
+            span = [min(own) - 0.4, max(own) + 0.4]
+            axis.plot([mean] * 2, span, color="#999999", linewidth=0.9, zorder=0)
+    axis.set(yticks=[], ylim=(max(places.values()) + 0.7, -0.6))
+    axis.spines["left"].set_visible(False)
+    axis.grid(axis="x", color="#eeeeee")
+
+
+def name_rows(axis: Axes, rows: Rows) -> None:
+    """Write questions and choices left of a panel that `draw` has drawn."""
+    for (question, choice), height in heights(rows).items():
+        style = {"ha": "right", "va": "center", "fontsize": 7.5}
+        weight = "normal" if choice else "bold"
+        place = {"transform": axis.get_yaxis_transform(), "fontweight": weight}
+        axis.text(-0.04, height, choice or question, **style, **place)

@@ -1,0 +1,59 @@
+"""Tables as CSV for machines, Markdown for readers and LaTeX for papers."""
+
+from pathlib import Path
+
+import pandas as pd
+from pandas.io.formats.style import Styler
+
+from clustered_fl.files import replacing
+
+# Letters and signs that LaTeX sets in mathematics.
+_LATEX = {"ₘₐₓ": r"$_{\max}$", "₀": "$_0$", "₁": "$_1$", "₂": "$_2$"}
+_LATEX |= {"ᵢ": "$_i$", "ⱼ": "$_j$", "ₖ": "$_k$"}
+_LATEX |= {"α": r"$\alpha$", "γ": r"$\gamma$", "ε": r"$\varepsilon$", "φ": r"$\varphi$"}
+_LATEX |= {"θ": r"$\theta$", "Θ": r"$\Theta$", "∈": r"$\in$", "≤": r"$\le$", "−": "$-$"}
+_LATEX |= {">": "$>$", "<": "$<$", "–": "--", "·": r"$\cdot$"}
+# Columns with longer cells are set as paragraphs; a line holds about so many characters.
+_LONG, _LINE = 25, 85
+
+
+def save(table: pd.DataFrame, out: Path, name: str, note: str) -> None:
+    """Write `<name>.csv`, `<name>.md` and `<name>.tex`; `note` is the provenance line below.
+
+    The CSV holds the table alone, so that it can be read back.
+    """
+    # A bar inside a text would end its cell.
+    escaped = table.map(lambda cell: cell.replace("|", r"\|") if isinstance(cell, str) else cell)
+    contents = {
+        "csv": table.to_csv(index=False, float_format="%.6g"),
+        "md": f"{escaped.to_markdown(index=False)}\n\n{note}\n",
+        "tex": f"{_latex(table)}% {note}\n",
+    }
+    for suffix, content in contents.items():
+        with replacing(Path(out) / f"{name}.{suffix}") as beside:
+            beside.write_text(content, encoding="utf-8")
+
+
+def _latex(table: pd.DataFrame) -> str:
+    options = {"index": False, "escape": True, "float_format": "%.4g"}
+    text = table.to_latex(column_format=_column_format(table), **options)
+    for sign, command in _LATEX.items():
+        text = text.replace(sign, command)
+    return text
+
+
+def _column_format(table: pd.DataFrame) -> str:
+    """One letter per column; columns of long texts share the rest of the line as paragraphs."""
+    widths = {name: max(table[name].astype(str).str.len().max(), len(name)) for name in table}
+    long = {name: min(width, _LINE) for name, width in widths.items() if width > _LONG}
+    rest = 0.95 - sum(width for name, width in widths.items() if name not in long) / _LINE
+    share = {name: rest * width / sum(long.values()) for name, width in long.items()}
+    return "".join(rf"p{{{share[name]:.2f}\linewidth}}" if name in long else "l" for name in table)
+
+
+def shown(table: pd.DataFrame) -> Styler:
+    """The table as a page shows it: whole texts, left-aligned, no row numbers, unique or not."""
+    left = {"text-align": "left", "vertical-align": "top"}
+    heads = [{"selector": "th", "props": [("text-align", "left")]}]
+    style = table.reset_index(drop=True).style.hide(axis="index").format(precision=3)
+    return style.set_properties(**left).set_table_styles(heads)

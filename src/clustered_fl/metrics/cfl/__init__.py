@@ -1,0 +1,1 @@
+"""What only the figures and claims of CFL need."""

@@ -1,0 +1,74 @@
+"""The separation gap of many runs as one table: against samples per client, against rounds.
+
+Source: Sattler, Müller, Samek (TNNLS 2020), eq. (44), Figs 6 and 7.
+"""
+
+import numpy as np
+import pandas as pd
+
+from clustered_fl.metrics.curves import measurements
+from clustered_fl.records import index
+from clustered_fl.records.reading import load_record
+
+SIMILARITIES = {"update": "weight updates", "gradient": "full gradients"}
+
+
+def by_round(runs: pd.DataFrame) -> pd.DataFrame:
+    """Gap of all clients after every round of runs with one group, such as federated averaging.
+
+    Columns: samples (per client), seed, round, similarity ("update" or "gradient"), gap.
+    """
+    samples = {
+        run: load_record(folder)["config"]["federation"]["samples"]
+        for run, _, folder in index.each(runs)
+    }
+    names = {f"gap_{name}": name for name in SIMILARITIES}
+    rows = measurements(runs).query("metric in @names and round > 0")
+    rows = rows.assign(similarity=rows["metric"].map(names), samples=rows["run"].map(samples))
+    rows = rows.rename(columns={"value": "gap"}).sort_values(["samples", "seed", "round"])
+    return rows[["samples", "seed", "round", "similarity", "gap"]].reset_index(drop=True)
+
+
+def at_last_gradient(gaps: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `by_round` at the last round at which full gradients were measured.
+
+    Runs of several lengths are read at the last round that all of them measured, so that only the
+    samples differ; where they share no round, each is read at its own last.
+    """
+    gradient = gaps[gaps["similarity"] == "gradient"]
+    measured = gradient.groupby(["samples", "seed"])["round"].agg(set)
+    shared = set.intersection(*measured)
+    last = measured.map(lambda rounds: max(shared or rounds)).rename("last")
+    joined = gaps.merge(last.reset_index(), on=["samples", "seed"])
+    return joined[joined["round"] == joined["last"]].drop(columns="last")
+
+
+def first_positive(gaps: pd.DataFrame, along: str) -> pd.Series:
+    """Smallest value of `along` with a positive mean gap over seeds, by similarity that has one."""
+    means = gaps.groupby(["similarity", along])["gap"].mean()
+    return means[means > 0].reset_index().groupby("similarity")[along].min()
+
+
+def delay(gaps: pd.DataFrame, along: str) -> float:
+    """By how much the first positive gap of updates comes after that of gradients.
+
+    Infinite if that of updates is never positive, 0 if neither is.
+    """
+    firsts = first_positive(gaps, along)
+    update, gradient = (float(firsts.get(name, np.inf)) for name in SIMILARITIES)
+    return 0.0 if update == gradient else update - gradient
+
+
+def certificates(frame: pd.DataFrame) -> dict[str, int]:
+    """How often a positive gap certified a bipartition, and whether it was right (Corollary 1).
+
+    positive: groups and rounds with g > 0; correct: those of them with a correct bipartition;
+    uncertified: correct bipartitions at g <= 0, which the corollary leaves open.
+    """
+    rows = frame[frame["metric"].isin(["gap_update", "correct_update"])]
+    keys = ["run", "seed", "round", "member"]
+    table = rows.pivot_table(index=keys, columns="metric", values="value").dropna()
+    positive, correct = table["gap_update"] > 0, table["correct_update"] == 1
+    found = {"positive": positive, "correct": positive & correct}
+    found["uncertified"] = correct & ~positive
+    return {name: int(each.sum()) for name, each in found.items()}

@@ -1,0 +1,105 @@
+"""How well groupings agree with the true groups, and how block-like a relatedness is.
+
+Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2022), Algorithm 2 and Figs 1 to 3. UMAP is random: a
+setting is judged by all seeds of the clients (seed) and of UMAP (umap_seed).
+"""
+
+import numpy as np
+import pandas as pd
+from scipy.cluster.hierarchy import leaves_list, linkage
+from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_score
+
+from clustered_fl.records import index
+from clustered_fl.records.reading import load_record
+from clustered_fl.records.relatedness import COMPARISONS, Relatedness
+
+SETTING = ["grouping", "clusters", "k", "distance", "gamma"]
+
+
+def comparisons(groupings: pd.DataFrame) -> pd.DataFrame:
+    """Agreement of all settings that the groupings in an index of records have compared.
+
+    Columns: grouping, seed, clusters (the true number), k, distance, gamma, umap_seed, ari,
+    components, recall, false_edges.
+    """
+    parts = []
+    for name, seed, folder in index.each(groupings):
+        clusters = len(set(load_record(folder)["true_groups"]))
+        table = pd.read_parquet(folder / COMPARISONS)
+        parts.append(table.assign(grouping=name, seed=seed, clusters=clusters))
+    return pd.concat(parts, ignore_index=True)
+
+
+def over_seeds(table: pd.DataFrame) -> pd.DataFrame:
+    """What `comparisons` found, by grouping and setting, over all seeds of the clients and of UMAP.
+
+    Columns: ari, components, recall, false_edges (means), ari_min, ari_max, exact (number of trials
+    that found the true groups), trials.
+    """
+    by_setting = table.assign(exact=table["ari"] == 1).groupby(SETTING)
+    found = by_setting[["ari", "components", "recall", "false_edges"]].mean()
+    ari, exact = by_setting["ari"], by_setting["exact"].sum()
+    return found.assign(ari_min=ari.min(), ari_max=ari.max(), trials=ari.size(), exact=exact)
+
+
+def agreements(groupings: pd.DataFrame) -> pd.DataFrame:
+    """Agreement that each grouping found: `comparisons` without k, distance, gamma, umap_seed."""
+    rows = []
+    for name, seed, folder in index.each(groupings):
+        record = load_record(folder)
+        about = {"grouping": name, "seed": seed, "clusters": len(set(record["true_groups"]))}
+        rows.append(about | record["agreement"])
+    return pd.DataFrame(rows)
+
+
+def density(related: np.ndarray) -> float:
+    """Share of all pairs of clients that are related [M, M]."""
+    return float((related[np.triu_indices(len(related), 1)] > 0).mean())
+
+
+def inside(related: np.ndarray, groups: np.ndarray) -> float:
+    """Share of the related pairs whose clients are in one group; NaN if no pair is."""
+    first, second = np.nonzero(np.triu(related, 1))
+    return float((groups[first] == groups[second]).mean()) if len(first) else float("nan")
+
+
+def ward_tree(related: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ward's dendrogram of a relatedness, SciPy's [M - 1, 4], and clients as its leaves stand."""
+    tree = linkage(related.astype(np.float64), method="ward")
+    return tree, leaves_list(tree).astype(np.int64)
+
+
+def principal(vectors: np.ndarray, dimensions: int) -> np.ndarray:
+    """Scores [n, dimensions] of `vectors` [n, e] on principal components.
+
+    Signs are such that the largest loading is positive.
+    """
+    centred = vectors.astype(np.float64) - vectors.mean(0)
+    loadings = np.linalg.svd(centred, full_matrices=False)[2][:dimensions]
+    largest = np.abs(loadings).argmax(1)
+    signs = np.sign(loadings[np.arange(len(loadings)), largest])
+    return centred @ (loadings * signs[:, None]).T
+
+
+def layouts(found: Relatedness) -> dict[str, np.ndarray]:
+    """Signatures laid out in three ways, one row for each of the k centres of a client.
+
+    "UMAP" [M k, 2], "three axes" (principal components) [M k, 3], "all dimensions" [M k, e].
+    """
+    clients, k, _ = found.points.shape
+    sent = found.signatures[:clients].reshape(clients * k, -1)
+    plane = found.points.reshape(clients * k, -1)
+    return {"UMAP": plane, "three axes": principal(sent, 3), "all dimensions": sent}
+
+
+def silhouettes(found: Relatedness, groups: int) -> dict[str, float]:
+    """How well groups of signatures part in each of the `layouts`.
+
+    Clients send no labels with signatures. The groups are those of k-means in all dimensions,
+    so that they favour neither picture.
+    """
+    placed = layouts(found)
+    sent = placed["all dimensions"].astype(np.float64)
+    labels = KMeans(groups, n_init=10, random_state=0).fit_predict(sent)
+    return {name: float(silhouette_score(points, labels)) for name, points in placed.items()}

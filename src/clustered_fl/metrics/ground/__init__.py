@@ -1,0 +1,1 @@
+"""What the comparison of methods on the same clients needs."""

@@ -1,0 +1,156 @@
+"""The matrix of methods and kinds of clients: how well each does, for which clients, at what cost.
+
+agreement    adjusted Rand index with the true groups: of the grouping where one was found before
+             training, of the run's last groups otherwise; 0 for one group of all and for groups of
+             one, NaN where there are no true groups
+groups       number of groups found, in the same place
+accuracy     %, mean over clients at the end
+gain         accuracy minus that of the baseline in the same column, in points
+variance     over clients, squared points (population)
+worst        %, mean over the worst tenth of clients, one at least
+converged    first tested round at which the mean is within a point of its end
+megabytes    sent per client, both ways, everything before the first round included
+seconds      of one core per client: training, tests, grouping and profiler, not the encoder
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from clustered_fl.metrics import accuracy, agreement
+from clustered_fl.metrics.curves import measured
+from clustered_fl.metrics.ground.traffic import Cell, sent
+from clustered_fl.records import index
+from clustered_fl.records.reading import load_record
+
+MARGIN, TENTH = 1.0, 0.1
+OF_RUNS = ("accuracy", "variance", "worst", "converged", "megabytes", "seconds")
+GROUPED = ["agreement", "groups"]
+MEASURES = (*GROUPED, "accuracy", "gain", *OF_RUNS[1:])
+
+
+def computed(cells: Sequence[Cell], records: pd.DataFrame) -> list[Cell]:
+    """The cells whose runs were computed."""
+    there = set(index.chosen(records, "run")["name"])
+    return [cell for cell in cells if cell["run"] in there]
+
+
+def matrix(
+    cells: Sequence[Cell],
+    columns: Mapping[str, Mapping[str, Any]],
+    records: pd.DataFrame,
+    baseline: str,
+) -> pd.DataFrame:
+    """All measurements of all cells that were computed, means over seeds.
+
+    Columns: ground (the table's column), contender (its row), seeds (of the run), trials (seeds of
+    the agreement), `MEASURES`; gain is measured against the row `baseline`.
+    """
+    lines = [
+        {"ground": cell["column"], "contender": cell["row"]}
+        | _of_runs(cell, records)
+        | _grouped(cell, records, columns[cell["column"]]["truth"])
+        for cell in computed(cells, records)
+    ]
+    names = ["ground", "contender", "seeds", "trials", *MEASURES]
+    table = pd.DataFrame(lines, columns=[name for name in names if name != "gain"])
+    base = table[table["contender"] == baseline].set_index("ground")["accuracy"]
+    return table.assign(gain=table["accuracy"] - table["ground"].map(base))[names]
+
+
+def _of_runs(cell: Cell, records: pd.DataFrame) -> dict[str, float]:
+    """Means over the seeds of what a run has brought and cost."""
+    found = []
+    for _, seed, folder in index.each(index.chosen(records, "run", cell["run"])):
+        scores = accuracy.client_scores(folder)
+        last, clients = accuracy.at_last(scores), len(load_record(folder)["groups"])
+        brought = (last.mean(), last.var(ddof=0), worst_tenth(last.to_numpy()), converged(scores))
+        megabytes = sent(cell, records, seed) / clients / 1e6
+        found.append((*brought, megabytes, seconds(cell, records, seed) / clients))
+    means = pd.DataFrame(found, columns=list(OF_RUNS)).mean()
+    return {"seeds": len(found)} | {name: float(value) for name, value in means.items()}
+
+
+def worst_tenth(values: np.ndarray) -> float:
+    """Mean of the smallest tenth of the values [clients], rounded up."""
+    count = int(np.ceil(TENTH * len(values)))
+    return float(np.sort(values)[:count].mean())
+
+
+def converged(scores: pd.DataFrame) -> float:
+    """First tested round at which the mean over clients, in %, is within a point of its end."""
+    end = float(scores.iloc[-1].mean())
+    return accuracy.first_round(scores, end - MARGIN)
+
+
+def seconds(cell: Cell, records: pd.DataFrame, seed: int) -> float:
+    """Seconds of one seed: its run and the grouping and profiler that it rests on."""
+    parts = ("run", cell["run"]), ("run", cell["profiler"]), ("grouping", cell["grouping"])
+    folders = [index.folder(records, kind, name, seed) for kind, name in parts if name]
+    return sum(float(load_record(folder)["cost"]["seconds"]) for folder in folders)
+
+
+def _grouped(cell: Cell, records: pd.DataFrame, truth: bool) -> dict[str, float]:
+    """Agreement and number of groups, means over the seeds of what has found the groups."""
+    kind = "grouping" if cell["grouping"] else "run"
+    found = list(map(_groups, index.loaded(index.chosen(records, kind, cell[kind]))))
+    return {
+        "trials": len(found),
+        "agreement": float(np.mean([rand for rand, _ in found])) if truth else float("nan"),
+        "groups": float(np.mean([number for _, number in found])),
+    }
+
+
+def _groups(record: Mapping[str, Any]) -> tuple[float, float]:
+    """Agreement and number of the groups in the record of a grouping or a run."""
+    if "agreement" in record:
+        return float(record["agreement"]["ari"]), float(record["agreement"]["components"])
+    found = agreement.index(record["true_groups"], record["groups"])
+    return found, float(len(set(record["groups"])))
+
+
+def grid(table: pd.DataFrame, measure: str, columns: Sequence[str]) -> pd.DataFrame:
+    """One measurement, methods (rows) by kinds of clients (columns); NaN for nothing."""
+    order = list(dict.fromkeys(table["contender"]))
+    wide = table.pivot_table(index="contender", columns="ground", values=measure, dropna=False)
+    return wide.reindex(index=order, columns=list(columns))
+
+
+def over_rounds(cell: Cell, records: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy (%, mean over clients), agreement and number of groups by round, means over seeds.
+
+    Groups are those in which a round's participants have trained, so that they are known where all
+    take part; the last round's are the record's. Groups found before training are constant and
+    counted as in `matrix`: clients that are related, however remotely, are one group.
+    """
+    parts = []
+    for _, seed, folder in index.each(index.chosen(records, "run", cell["run"])):
+        record = load_record(folder)
+        if cell["grouping"]:
+            grouping = load_record(index.folder(records, "grouping", cell["grouping"], seed))
+            rounds = range(record["rounds"] + 1)
+            found = pd.DataFrame([_groups(grouping)] * len(rounds), rounds, GROUPED)
+        else:
+            found = _groups_by_round(folder, record)
+        scores = accuracy.client_scores(folder).mean(axis=1).rename("accuracy")
+        parts.append(found.join(scores, how="outer").rename_axis("round").reset_index())
+    means = pd.concat(parts).groupby("round").mean().reset_index()
+    return means.assign(ground=cell["column"], contender=cell["row"])
+
+
+def _groups_by_round(folder: Path, record: Mapping[str, Any]) -> pd.DataFrame:
+    """Agreement and number of groups in which the participants of each round trained."""
+    frame = measured(folder)
+    rows = frame[(frame["metric"] == "group") & (frame["scope"] == "client")]
+    groups = rows.pivot_table(index="round", columns="member", values="value")
+    groups.loc[record["rounds"]] = record["groups"]
+    truth = np.array(record["true_groups"])
+    found = {}
+    for now, row in groups.iterrows():
+        there = row.dropna()
+        own = truth[there.index.to_numpy().astype(int)]
+        found[now] = agreement.index(own, there.tolist()), float(there.nunique())
+    return pd.DataFrame.from_dict(found, orient="index", columns=GROUPED)

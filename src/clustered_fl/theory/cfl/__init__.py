@@ -1,0 +1,1 @@
+"""Toy problems, theorem and lemmas of CFL."""

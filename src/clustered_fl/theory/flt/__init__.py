@@ -1,0 +1,1 @@
+"""Theorems, communication and public code of FLT."""

@@ -1,0 +1,51 @@
+"""Where FLT's public code departs from its paper, or the print from any sense, in small numbers."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from clustered_fl.theory.flt.averaging_code import in_place, thresholds, weight_sums
+from clustered_fl.theory.flt.grouping_code import leaf_order
+from clustered_fl.theory.flt.partition_code import MNIST, client_sizes, padding
+from clustered_fl.theory.ranges import require_at_least, require_between
+
+
+def code_differences(
+    seed: int,
+    *,
+    clusters: int = 5,
+    clients_per_cluster: int = 20,
+    trials: int = 200,
+    flipped: float = 0.02,
+    images: Sequence[int] = MNIST,
+    images_per_label: int = 300,
+    cluster_samples: int = 12_000,
+    cluster_clients: int = 240,
+) -> dict[str, pd.DataFrame]:
+    """Averaging, thresholding, grouping and partition as printed, as coded and as meant.
+
+    Args:
+        clusters, clients_per_cluster: of the federation (Scenario 1: 5 and 20).
+        trials: random relatedness matrices per order and sizes.
+        flipped: probability that a pair of clients is related wrongly in them.
+        images: training images of each label, by default MNIST's.
+        images_per_label: that a client is to get of each of its labels (Scenario 1: 300).
+        cluster_samples, cluster_clients: of one cluster of Scenario 4.
+    Returns: tables of the functions in `averaging_code`, `grouping_code` and `partition_code`.
+    Raises: InputError for settings out of range.
+    """
+    require_at_least(2, clusters=clusters, clients_per_cluster=clients_per_cluster)
+    require_at_least(1, trials=trials, images_per_label=images_per_label)
+    require_at_least(0, images=min(images))
+    require_between(0, 0.5, flipped=flipped)
+    require_at_least(2, cluster_clients=cluster_clients)
+    require_at_least(4 * cluster_clients, cluster_samples=cluster_samples)
+    clients = clusters * clients_per_cluster
+    return {
+        "in_place": in_place(clusters, clients_per_cluster),
+        "weight_sums": weight_sums(clusters, clients_per_cluster),
+        "thresholds": thresholds(clusters, clients_per_cluster),
+        "leaf_order": leaf_order(seed, trials, clients, clusters, flipped),
+        "padding": padding(images, clients_per_cluster, images_per_label),
+        "client_sizes": client_sizes(cluster_samples, cluster_clients),
+    }
