@@ -12,10 +12,9 @@ JUDGED = ("CONFIRMED", "REFUTED", "INCONCLUSIVE")
 
 
 def check_results(verdicts: Path, claims: Sequence[str], artefacts: Mapping[str, Path]) -> None:
-    """Test the table of verdicts and the tables behind all artefacts.
+    """Test the table of verdicts, and that the tables behind artefacts have rows and full columns.
 
     Args:
-        verdicts: the table of all claims.
         claims: ids that must be there, once each.
         artefacts: name -> CSV of its numbers.
     Raises:
@@ -25,8 +24,12 @@ def check_results(verdicts: Path, claims: Sequence[str], artefacts: Mapping[str,
     for problem in _shape(table, claims) or _honesty(table):
         raise InputError(f"{verdicts}: {problem}")
     for path in artefacts.values():
-        for problem in _numbers(_read(path)):
-            raise InputError(f"{path}: {problem}")
+        numbers = _read(path)
+        if numbers.empty:
+            raise InputError(f"{path}: there are no rows")
+        for name in numbers:
+            if (numbers[name].astype(str) == "").all():
+                raise InputError(f"{path}: the column {name!r} is empty")
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -49,18 +52,10 @@ def _shape(table: pd.DataFrame, claims: Sequence[str]) -> list[str]:
 def _honesty(table: pd.DataFrame) -> list[str]:
     """No verdict from stand-ins, none without a measurement, no measurement without a verdict."""
     judged = table["verdict"].isin(JUDGED)
+    not_run = table["verdict"] == "NOT RUN"
     wrong = {
         "is judged on stand-in data": judged & (table["source"] == "builtin"),
         "is judged without a measurement": judged & (table["measured"] == ""),
-        "was measured but is called not run": (table["verdict"] == "NOT RUN")
-        & (table["seeds"] > 0),
+        "was measured but is called not run": not_run & (table["seeds"] > 0),
     }
     return [f"claim {c} {why}" for why, rows in wrong.items() for c in table.loc[rows, "claim"]]
-
-
-def _numbers(table: pd.DataFrame) -> list[str]:
-    """The numbers behind an artefact have rows, and no column of them is empty."""
-    if table.empty:
-        return ["there are no rows"]
-    columns = [name for name in table.columns if (table[name].astype(str) == "").all()]
-    return [f"the column {name!r} is empty" for name in columns]

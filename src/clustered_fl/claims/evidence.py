@@ -1,49 +1,64 @@
-"""What predicates may look at: measurements and records of runs, tables of studies."""
+"""What measures may look at: measurements and records of runs, tables of studies, of one seed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from clustered_fl import relatedness
-from clustered_fl.metrics import curves
-from clustered_fl.records import load_record
-from clustered_fl.relatedness import Relatedness
-from clustered_fl.studies import load_tables
+from clustered_fl.ledger.tables import Cell
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.metrics import accuracy, curves
+from clustered_fl.records import index, relatedness
+from clustered_fl.records.reading import load_record, load_tables
+from clustered_fl.records.relatedness import Relatedness
 
 
 @dataclass(frozen=True)
-class RunEvidence:
-    """One run and seed, read when asked for."""
+class Recorded:
+    """A run or a grouping of one seed, read when asked for."""
 
     folder: Path
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """Configuration, grouping, parameter tree, newcomers (see `clustered_fl.records`)."""
+        """Configuration, true groups and what was found (`clustered_fl.records`)."""
         return load_record(self.folder)
+
+    @property
+    def true_groups(self) -> np.ndarray:
+        """True group of every training client."""
+        return np.array(self.record["true_groups"])
+
+
+class RunEvidence(Recorded):
+    """One run and seed."""
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """Measurements: round, scope, member, metric, value."""
-        return curves.measurements({self.folder.parent.name: {0: str(self.folder)}})
+        """Measurements: run, seed, round, scope, member, metric, value."""
+        return curves.measured(self.folder)
 
     def scores(self) -> pd.DataFrame:
         """Accuracy or perplexity by round (rows) and client (columns)."""
         rows = curves.metric(self.frame, self.record["metric"])
         return rows.pivot_table(index="round", columns="member", values="value")
 
+    @cached_property
+    def accuracies(self) -> pd.DataFrame:
+        """Accuracy in % by round (rows) and client (columns), newcomers left out."""
+        return accuracy.client_scores(self.folder)
+
+    def clients(self, until: float = np.inf) -> pd.Series:
+        """Accuracy in % of every client at the last test not after round `until`."""
+        return accuracy.at_last(self.accuracies, until)
+
     def group_metric(self, name: str) -> pd.Series:
         """One metric of the run's only group, indexed by round."""
         return curves.metric(self.frame, name).set_index("round")["value"]
-
-    @property
-    def true_groups(self) -> np.ndarray:
-        """True group of every training client."""
-        return np.array(self.record["true_groups"])
 
     @property
     def groups(self) -> np.ndarray:
@@ -60,66 +75,89 @@ class RunEvidence:
         return len(set(self.true_groups[self.record["tree"][node]["clients"]])) == 1
 
 
-@dataclass(frozen=True)
-class GroupingEvidence:
-    """One grouping and seed, read when asked for."""
-
-    folder: Path
-
-    @cached_property
-    def record(self) -> dict[str, Any]:
-        """Configuration, groups, true groups, agreement."""
-        return load_record(self.folder)
+class GroupingEvidence(Recorded):
+    """One grouping and seed."""
 
     @cached_property
     def found(self) -> Relatedness:
-        """The arrays."""
-        return relatedness.load(self.folder)
+        """Which clients are related, without what they sent."""
+        return relatedness.load(self.folder, signatures=False)
 
     @cached_property
-    def comparisons(self) -> pd.DataFrame:
-        """Agreement of other settings: k, distance, gamma, umap_seed, ari, components, ..."""
-        return pd.read_parquet(self.folder / relatedness.COMPARISONS)
+    def sent(self) -> Relatedness:
+        """The same with signatures, points and distances; the ledger says of which it is kept."""
+        return relatedness.load(self.folder)
 
-    @property
-    def true_groups(self) -> np.ndarray:
-        """True group of every client."""
-        return np.array(self.record["true_groups"])
+
+class Label(NamedTuple):
+    """What a run or a grouping is called in its table; a run of no table has its name as `row`.
+
+    Attributes:
+        column, row: titles, "" for no column.
+        published: numbers of its cell, or of the row that it is compared with.
+    """
+
+    column: str
+    row: str
+    published: dict[str, float]
+
+
+def labels(ledger: Ledger) -> dict[str, Label]:
+    """Run or grouping -> its label; of a grouping that several cells share, that of the first."""
+    numbers = {(cell.column, cell.row): cell.published for cell in ledger.cells}
+    found: dict[str, Label] = {}
+    for cell in ledger.cells:
+        table = ledger.tables[cell.table]
+        titles = table.columns[cell.column].title, table.rows[cell.of].title
+        published = cell.published or numbers.get((cell.column, cell.of), {})
+        for name in filter(None, (cell.run, cell.grouping)):
+            found.setdefault(name, Label(*titles, published))
+    return found
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything a claim names, for one seed.
+    """Everything that a claim names, for one seed.
 
     Attributes:
-        runs: family of the ledger -> run -> folder of the record of this seed; a grouping is a
-            family of one.
-        studies: name -> folder.
+        records: the index (`clustered_fl.records.index`), of that seed and of studies.
+        labels: run or grouping -> what it is called.
+        cells: of the ledger's tables.
     """
 
-    runs: dict[str, dict[str, Path]]
-    studies: dict[str, Path]
+    records: pd.DataFrame
+    labels: Mapping[str, Label]
+    cells: tuple[Cell, ...] = ()
 
-    def run(self, family: str) -> RunEvidence:
-        """The only run of a family."""
-        return self.members(family)[0]
+    @property
+    def seed(self) -> int:
+        """The seed that all runs and groupings here have."""
+        return int(self.records.loc[self.records["kind"] != "study", "seed"].iloc[0])
 
-    def members(self, family: str) -> list[RunEvidence]:
-        """All runs of a family: one per value of its sweep."""
-        return [RunEvidence(folder) for folder in self.runs[family].values()]
+    def run(self, entry: str) -> RunEvidence:
+        """The only run of an entry."""
+        return self.members(entry)[0]
+
+    def members(self, entry: str) -> list[RunEvidence]:
+        """All runs of an entry: one per value of its sweep."""
+        return [RunEvidence(folder) for _, _, folder in index.each(self.runs(entry))]
+
+    def runs(self, *entries: str) -> pd.DataFrame:
+        """The index of these runs, as `clustered_fl.metrics` reads it."""
+        return index.chosen(self.records, "run", *entries)
 
     def grouping(self, name: str) -> GroupingEvidence:
         """A grouping."""
-        return GroupingEvidence(self.runs[name][name])
+        return GroupingEvidence(index.folder(self.records, "grouping", name))
 
-    def folders(self, *families: str) -> curves.Folders:
-        """Folder of every run of these families, as `clustered_fl.metrics` reads them."""
-        return {
-            run: {0: str(folder)}
-            for family in families
-            for run, folder in self.runs[family].items()
-        }
+    def groupings(self, *names: str) -> pd.DataFrame:
+        """The index of these groupings."""
+        return index.chosen(self.records, "grouping", *names)
 
     def study(self, name: str) -> dict[str, pd.DataFrame]:
         """Tables of a study."""
-        return load_tables(self.studies[name])
+        return load_tables(index.folder(self.records, "study", name))
+
+    def label(self, name: str) -> Label:
+        """What a run or a grouping is called."""
+        return self.labels.get(name, Label("", name, {}))

@@ -7,49 +7,40 @@ changes settings of the runs or groupings that it is measured on. DEMO ONLY: mea
 data, which decides nothing.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
 
-from clustered_fl.claims.evidence import Evidence
-from clustered_fl.claims.predicates import Measured, Predicate
+from clustered_fl.claims import bounds
+from clustered_fl.claims.binding import Bound, bind, function_of
+from clustered_fl.claims.bounds import Measured
+from clustered_fl.claims.evidence import Evidence, labels
 from clustered_fl.errors import InputError
-from clustered_fl.schema import Claim, Ledger
+from clustered_fl.ledger.resolution import resolved_groupings, resolved_runs
+from clustered_fl.ledger.schema import Claim, Scale
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.options import call
 
 COLUMNS = (
-    *("claim", "paper", "artefact", "statement", "published", "measured", "holds_if", "seeds"),
-    *("scale", "source", "verdict", "note"),
+    *("claim", "paper", "artefact", "kind", "statement", "published", "measured", "holds_if"),
+    *("seeds", "scale", "source", "verdict", "note"),
 )
 VERDICTS = ("CONFIRMED", "REFUTED", "INCONCLUSIVE", "NOT RUN", "REDUCED", "DEMO ONLY")
 AGREEMENT = 0.8
-
-Folders = Mapping[str, Mapping[str, Mapping[int | str, str]]]
-"""Family -> run -> seed -> folder; a grouping is a family of one."""
-
-
-def check_complete(ledger: Ledger, predicates: Mapping[str, Predicate]) -> None:
-    """Every claim has a predicate and every predicate a claim.
-
-    Raises:
-        InputError: naming the first that has not.
-    """
-    for claim in ledger.claims:
-        if claim not in predicates:
-            raise InputError(f"claim {claim} of the ledger {ledger.paper} has no predicate")
-    for claim in predicates:
-        if claim not in ledger.claims:
-            raise InputError(f"predicate {claim} has no claim in the ledger {ledger.paper}")
+Families = dict[str, list[str]]
+"""Entry of the ledger -> runs or groupings at a scale, several where it has a sweep."""
 
 
-def judge(predicate: Predicate, measured: list[Measured]) -> str:
+def judge(holds_if: dict[str, str], measured: list[Measured]) -> str:
     """CONFIRMED, REFUTED or INCONCLUSIVE for the numbers of all seeds."""
     mean = mean_of(measured)
     if any(np.isnan(value) for value in mean.values()):
         return "INCONCLUSIVE"
-    agree = np.mean([predicate.holds(one) for one in measured])
-    if predicate.holds(mean):
+    agree = np.mean([bounds.holds(holds_if, one) for one in measured])
+    if bounds.holds(holds_if, mean):
         return "CONFIRMED" if agree >= AGREEMENT else "INCONCLUSIVE"
     return "REFUTED" if 1 - agree >= AGREEMENT else "INCONCLUSIVE"
 
@@ -69,101 +60,95 @@ def text_of(measured: list[Measured]) -> str:
     return "; ".join(parts)
 
 
-def titled(measured: Measured, ledger: Ledger) -> Measured:
-    """The numbers with grounds and contenders called by their titles, as figures call them."""
-    entries = [*ledger.grounds.items(), *ledger.contenders.items()]
-    titles = {name: entry.title for name, entry in entries}
-    return {
-        ", ".join(titles.get(word, word) for word in label.split(", ")): value
-        for label, value in measured.items()
-    }
-
-
-def evaluate(
-    ledger: Ledger,
-    predicates: Mapping[str, Predicate],
-    folders: Folders,
-    studies: Mapping[str, str],
-    scale: str,
-    source: str,
-) -> pd.DataFrame:
+def evaluate(ledger: Ledger, records: pd.DataFrame, scale: Scale, source: str) -> pd.DataFrame:
     """Verdicts on all claims of one paper, one row per claim.
 
     Args:
-        ledger, predicates: the claims and their tests.
-        folders: records of every run and grouping, empty where it has no seed at this scale.
-        studies: folder of every study.
-        scale, source: shown beside every verdict.
+        records: index of every run, grouping and study that was computed.
+        source: of the data.
     Raises:
-        InputError: if a claim has no predicate or a predicate no claim.
+        InputError: if a claim names no measure that there is, or cannot be measured.
     """
-    check_complete(ledger, predicates)
-    rows = [
-        _row(ledger, name, predicates[name], folders, studies, scale, source)
-        for name in ledger.claims
-    ]
+    known = Evidence(records, labels(ledger), ledger.cells)
+    runs = resolved_runs(ledger, scale)
+    families = {name: [n for n, r in runs.items() if r["family"] == name] for name in ledger.runs}
+    families |= {name: [name] for name in resolved_groupings(ledger, scale)}
+    rows = []
+    for name, claim in ledger.claims.items():
+        try:
+            row = _row(claim, ledger, known, families, scale, source)
+        except InputError as error:
+            raise InputError(f"claim {name}: {error}") from error
+        rows.append({"claim": name} | row)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _row(
-    ledger: Ledger,
-    name: str,
-    predicate: Predicate,
-    folders: Folders,
-    studies: Mapping[str, str],
-    scale: str,
-    source: str,
+    claim: Claim, ledger: Ledger, known: Evidence, families: Families, scale: Scale, source: str
 ) -> dict[str, object]:
-    claim = ledger.claims[name]
-    measured = [predicate.measure(one) for one in _evidence(claim, folders, studies)]
-    withheld = _withheld(ledger, claim, scale, source) if measured else "NOT RUN"
+    function = measure_of(claim)
+    bound = bind(claim.measure, function, ledger)
+    measured = [
+        call(function, f"measure {bound.function}", bound.arguments, evidence=one)
+        for one in _by_seed(bound, known, families)
+    ]
+    withheld = _withheld(ledger, claim, bound, scale, source) if measured else "NOT RUN"
     return {
-        "claim": name,
         "paper": ledger.paper,
         "artefact": claim.artefact,
+        "kind": claim.kind,
         "statement": claim.statement,
-        "published": claim.published,
-        "measured": text_of([titled(one, ledger) for one in measured]) if measured else "",
-        "holds_if": predicate.text,
+        "published": claim.published or _published(bound, known),
+        "measured": text_of(measured) if measured else "",
+        "holds_if": bounds.text(claim.holds_if),
         "seeds": len(measured),
         "scale": scale,
-        "source": source if wanted(claim) else "none",
-        "verdict": withheld or judge(predicate, measured),
+        "source": source if bound.measured else "none",
+        "verdict": withheld or judge(claim.holds_if, measured),
         "note": claim.note,
     }
 
 
-def _withheld(ledger: Ledger, claim: Claim, scale: str, source: str) -> str:
+def measure_of(claim: Claim) -> Callable[..., Measured]:
+    """The function that measures a claim.
+
+    Raises:
+        InputError: if there is none of that name.
+    """
+    module, function = function_of(claim.measure)
+    try:
+        return getattr(import_module(f"clustered_fl.claims.{module}"), function)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"there is no measure {claim.measure['name']!r}") from error
+
+
+def _published(bound: Bound, known: Evidence) -> str:
+    """The first published numbers of what is measured, from its table."""
+    found = [(known.label(name), known.label(name).published) for name in bound.measured]
+    parts = [f"{label.row} {next(iter(numbers.values())):g}" for label, numbers in found if numbers]
+    return ", ".join(dict.fromkeys(parts)) or "not stated"
+
+
+def _withheld(ledger: Ledger, claim: Claim, bound: Bound, scale: Scale, source: str) -> str:
     """The word that stands for a verdict where these data or this scale allow none, else ""."""
-    if wanted(claim) and source == "builtin":
+    if bound.measured and source == "builtin":
         return "DEMO ONLY"
-    measured = [(ledger.runs | ledger.groupings)[name] for name in wanted(claim)]
+    measured = [(ledger.runs | ledger.groupings)[name] for name in bound.measured]
     smaller = claim.full_size and any(entry.scales.get(scale) for entry in measured)
     return "REDUCED" if smaller else ""
 
 
-def wanted(claim: Claim) -> list[str]:
-    """Runs and groupings that a claim is measured on."""
-    return [*claim.runs, *claim.groupings]
-
-
-def _evidence(claim: Claim, folders: Folders, studies: Mapping[str, str]) -> list[Evidence]:
-    """One piece of evidence per seed that all runs of the claim have."""
-    places = {name: Path(studies[name]) for name in claim.studies}
-    names = wanted(claim)
-    if not names:
-        return [Evidence({}, places)]
-    # A family without runs at this scale has no seeds either: the claim is then not run.
-    runs = [seeds for family in names for seeds in (folders[family] or {family: {}}).values()]
-    common = set.intersection(*(set(map(int, seeds)) for seeds in runs))
-    return [
-        Evidence({family: _of_seed(folders[family], seed) for family in names}, places)
-        for seed in sorted(common)
-    ]
-
-
-def _of_seed(runs: Mapping[str, Mapping[int | str, str]], seed: int) -> dict[str, Path]:
-    return {
-        run: Path({int(key): folder for key, folder in seeds.items()}[seed])
-        for run, seeds in runs.items()
-    }
+def _by_seed(bound: Bound, known: Evidence, families: Families) -> Iterator[Evidence]:
+    """One piece of evidence per seed that all runs and groupings of the claim have."""
+    if not bound.measured:
+        yield known
+        return
+    records = known.records
+    own = records["entry"].isin(bound.measured) & records["kind"].isin(["run", "grouping"])
+    seeds = records[own].groupby("name")["seed"].agg(set)
+    # An entry without members at this scale has no seeds either: the claim is then not run.
+    members = [families[entry] for entry in bound.measured]
+    if all(members) and {name for own in members for name in own} <= set(seeds.index):
+        for seed in sorted(set.intersection(*seeds)):
+            seen = (records["kind"] == "study") | (own & (records["seed"] == seed))
+            yield replace(known, records=records[seen])

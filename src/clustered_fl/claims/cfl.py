@@ -1,0 +1,292 @@
+"""What CFL's claims measure: gaps, norms of updates, splits and what they bring, toy problems.
+
+Accuracies are shares, as records have them. A number that does not exist, such as the gap at the
+first split of a run without splits, is NaN.
+"""
+
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from clustered_fl.claims.bounds import Measured
+from clustered_fl.claims.evidence import Evidence, RunEvidence
+from clustered_fl.claims.names import Run, Study
+from clustered_fl.metrics import agreement, curves
+from clustered_fl.metrics.cfl import criteria, gap, tree
+from clustered_fl.metrics.cfl.gap import SIMILARITIES
+
+Along = Literal["samples", "round"]
+Norm = Literal["mean", "max", "average"]
+
+
+# ---- The separation gap (Figs 6 and 7): runs with one group, a column for each dataset ----------
+
+
+def _gaps(evidence: Evidence, of: list[str], along: Along) -> list[pd.DataFrame]:
+    """Gap of the runs of each column; along samples at the last round with gradients."""
+    columns: dict[str, list[str]] = {}
+    for run in of:
+        columns.setdefault(evidence.label(run).column, []).append(run)
+    found = [gap.by_round(evidence.runs(*runs)) for runs in columns.values()]
+    return [gap.at_last_gradient(each) for each in found] if along == "samples" else found
+
+
+def _wide(gaps: pd.DataFrame, along: Along) -> pd.DataFrame:
+    """Columns update and gradient, indexed by samples per client or round, ascending."""
+    return gaps.pivot_table(index=along, columns="similarity", values="gap")
+
+
+def gap_with_samples(evidence: Evidence, of: list[Run], samples: list[int]) -> Measured:
+    """Gap of weight updates with so many samples per client, of runs in one column of a table."""
+    (gaps,) = _gaps(evidence, of, "samples")
+    found = _wide(gaps, "samples")["update"]
+    return {f"gap at {number}": float(found.get(number, np.nan)) for number in samples}
+
+
+def gap_growth(evidence: Evidence, of: list[Run], along: Along) -> Measured:
+    """Least Spearman correlation of the gap with samples or rounds, over data and similarities."""
+    tables = [_wide(gaps, along) for gaps in _gaps(evidence, of, along)]
+    found = [spearmanr(t.index, t[name]).statistic for t in tables for name in SIMILARITIES]
+    return {"smallest rank correlation": float(min(found))}
+
+
+def gap_advantage(evidence: Evidence, of: list[Run], near: float) -> Measured:
+    """Advantage of updates over gradients where either gap is near zero, over samples.
+
+    "extra samples" is how many more samples updates need for a positive gap, at worst.
+
+    Args:
+        of: runs that differ in samples, a column for each dataset.
+        near: largest size of a gap near zero.
+    """
+    tables = _gaps(evidence, of, "samples")
+    wide = pd.concat([_wide(gaps, "samples") for gaps in tables])
+    close = wide[(wide.abs() < near).any(axis=1)]
+    worst = (close["update"] - close["gradient"]).min() if len(close) else 0.0
+    extra = max(gap.delay(gaps, "samples") for gaps in tables)
+    return {"worst advantage": float(worst), "extra samples": extra}
+
+
+def gap_delay(evidence: Evidence, of: list[Run]) -> Measured:
+    """By how many rounds updates reach a positive gap later than gradients, at worst."""
+    return {"rounds later": max(gap.delay(g, "round") for g in _gaps(evidence, of, "round"))}
+
+
+def gap_from_round(evidence: Evidence, of: list[Run], first: int | None = None) -> Measured:
+    """Least gap of updates from a round on, of the run that has the largest.
+
+    Where runs differ in a setting, this asks whether some value of it is good enough.
+
+    Args:
+        first: the round; None: the last.
+    """
+    runs = [member for run in of for member in evidence.members(run)]
+    found = pd.concat([run.group_metric("gap_update") for run in runs], axis=1)
+    least = found.iloc[-1:].min() if first is None else found.loc[first:].min()
+    name = "gap at the end" if first is None else f"least gap from round {first}"
+    settings = {"settings": float(len(runs))} if len(runs) > 1 else {}
+    return {name: float(least.max())} | settings
+
+
+def gap_advantage_at_end(evidence: Evidence, of: Run) -> Measured:
+    """Least lead of the gap of updates over that of gradients, over the values of a run's sweep."""
+    runs = evidence.members(of)
+    gaps = [[run.group_metric(f"gap_{name}").iloc[-1] for name in SIMILARITIES] for run in runs]
+    advantage = min(update - gradient for update, gradient in gaps)
+    return {"smallest advantage": float(advantage), "largest gap": float(max(gaps)[0])}
+
+
+# ---- Norm criteria (Fig. 8) ---------------------------------------------------------------------
+
+
+def norms_at_end(
+    evidence: Evidence, of: dict[str, Run], norms: list[Norm], last: float
+) -> Measured:
+    """Norms of updates over the last rounds as fractions of their maximum.
+
+    Args:
+        of: name -> run with one group.
+        norms: of the mean update, of the largest (`max`), of an average client.
+        last: share of all rounds.
+    """
+    found = {}
+    for (name, run), norm in product(of.items(), norms):
+        curve = evidence.run(run).group_metric(f"{norm}_update_norm")
+        end = curve.tail(max(1, round(last * len(curve)))).mean()
+        found[f"{norm}, {name}"] = float(end / curve.max())
+    return found
+
+
+def late_over_early(
+    evidence: Evidence, of: Run, early: tuple[float, float], late: tuple[float, float]
+) -> Measured:
+    """Largest norm of an update in late rounds over that in early ones, in a run with one group.
+
+    Args:
+        early, late: where these rounds begin and end, as shares of all.
+    """
+    curve = evidence.run(of).group_metric("max_update_norm")
+    end, start = (curve.iloc[int(a * len(curve)) : int(b * len(curve))] for a, b in (late, early))
+    return {"end over early": float(end.mean() / start.mean())}
+
+
+def separating_thresholds(
+    evidence: Evidence, split: Run, spared: Run, eps_1: float, eps_2: tuple[float, float]
+) -> Measured:
+    """Share of thresholds with which criteria (30) and (31) ever split one run and never another.
+
+    Args:
+        split, spared: trained without splits, so that norms go on.
+        eps_1: as a fraction of the largest mean norm so far.
+        eps_2: least and largest multiple of eps_1; tried in steps of a quarter.
+    """
+    multiples = np.arange(eps_2[0], eps_2[1] + 0.25, 0.25)
+    frames = [evidence.run(run).frame for run in (split, spared)]
+    asked = [[criteria.share_of_rounds(f, eps_1, m) > 0 for f in frames] for m in multiples]
+    good = [wanted and not unwanted for wanted, unwanted in asked]
+    return {"settings of eps_2 that separate": float(np.mean(good))}
+
+
+# ---- Splits and what they bring (Figs 5, 9 and 10, Algorithms 4 and 5) --------------------------
+
+
+def _first_split(run: RunEvidence) -> float:
+    return next((float(node["split_round"]) for node in run.splits()), float("nan"))
+
+
+def _scores_at(scores: pd.DataFrame, round_: float) -> pd.Series:
+    """Scores of all clients at the last test not after a round; NaN if there is none."""
+    before = scores.loc[scores.index <= round_]
+    return before.iloc[-1] if len(before) else scores.iloc[0] * float("nan")
+
+
+def _at_end(evidence: Evidence, run: str) -> pd.Series:
+    return evidence.run(run).scores().iloc[-1]
+
+
+def hierarchy(evidence: Evidence, of: Run) -> Measured:
+    """Leaves that are not one true cluster, nodes that are not the disjoint union of children."""
+    run = evidence.run(of)
+    nodes = run.record["tree"]
+    below = {
+        n["id"]: [c for child in n["children"] for c in nodes[child]["clients"]] for n in nodes
+    }
+    broken = [n for n in nodes if n["children"] and sorted(below[n["id"]]) != sorted(n["clients"])]
+    impure = [leaf for leaf in tree.leaves(nodes) if not run.is_pure(leaf)]
+    return {"impure leaves": float(len(impure)), "broken nodes": float(len(broken))}
+
+
+def accuracy_before_splits(evidence: Evidence, of: Run) -> Measured:
+    """Mean accuracy at the first split, and how far the best single model could be above it."""
+    run = evidence.run(of)
+    accuracy = float(_scores_at(run.scores(), _first_split(run)).mean())
+    return {"accuracy": accuracy, "room below ceiling": agreement.ceiling(run.record) - accuracy}
+
+
+def gap_at_first_split(evidence: Evidence, of: Run) -> Measured:
+    """Gap of all clients at the first split, and whether that split is correct."""
+    run = evidence.run(of)
+    read = {"gap": "gap_update", "correct": "correct_update"}
+    at = _first_split(run)
+    return {key: float(curves.at_round(run.frame, name, at).mean()) for key, name in read.items()}
+
+
+def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Measured:
+    """Largest mean gain after the first split that leaves a pure cluster.
+
+    Args:
+        within: rounds after the split that are looked at.
+    """
+    run = evidence.run(of)
+    scores, nodes = run.scores(), run.record["tree"]
+    for node in run.splits():
+        start = node["split_round"]
+        soon = scores.loc[(scores.index > start) & (scores.index <= start + within)]
+        pure = [nodes[child]["clients"] for child in node["children"] if run.is_pure(child)]
+        gains = [soon[c].mean(axis=1).max() - _scores_at(scores, start)[c].mean() for c in pure]
+        if gains:
+            return {"gain": float(max(gains)), "after round": float(start)}
+    return {"gain": float("nan"), "after round": float("nan")}
+
+
+def gap_after_last_split(evidence: Evidence, of: Run) -> Measured:
+    """Largest gap of any group in the rounds after the last split."""
+    run = evidence.run(of)
+    gaps = curves.metric(run.frame, "gap_update")
+    last = max((node["split_round"] for node in run.splits()), default=float("nan"))
+    return {"largest gap": float(gaps.loc[gaps["round"] > last, "value"].max())}
+
+
+def over_fedavg(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
+    """Mean score of both at the end, and their ratio."""
+    ours, theirs = (float(_at_end(evidence, run).mean()) for run in (cfl, fedavg))
+    return {"CFL": ours, "FedAvg": theirs, "ratio": ours / theirs}
+
+
+def share_better_off(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
+    """Share of clients with a lower final perplexity than under FedAvg."""
+    ours, theirs = (_at_end(evidence, run) for run in (cfl, fedavg))
+    return {"share of clients better": float((ours < theirs).mean())}
+
+
+def fedavg_after_first_split(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
+    """Relative improvement of FedAvg's perplexity from CFL's first split to the end."""
+    scores = evidence.run(fedavg).scores()
+    early = float(_scores_at(scores, _first_split(evidence.run(cfl))).mean())
+    end = float(scores.iloc[-1].mean())
+    return {"at first split": early, "at end": end, "improvement": 1 - end / early}
+
+
+def newcomers(evidence: Evidence, of: list[Run]) -> Measured:
+    """Share of newcomers led to the leaf of their true group, and the lag of their accuracy."""
+    records = {run: evidence.run(run).record for run in of}
+    right = [home for record in records.values() for home in agreement.newcomers_at_home(record)]
+    served = {run: [new["accuracy"] for new in records[run]["newcomers"]] for run in of}
+    behind = [float(_at_end(evidence, run).mean() - np.mean(served[run])) for run in of]
+    return {"in the right leaf": float(np.mean(right)), "accuracy behind": max(behind)}
+
+
+def difference(evidence: Evidence, of: Run, to: Run) -> Measured:
+    """Agreement of the groups of two runs of the same clients, and the largest change of score."""
+    groups = (evidence.run(run).record["groups"] for run in (of, to))
+    change = (_at_end(evidence, of) - _at_end(evidence, to)).abs().max()
+    return {"agreement": agreement.index(*groups), "accuracy difference": float(change)}
+
+
+# ---- Studies (Figs 2 and 3, complete linkage) ---------------------------------------------------
+
+
+def gradients_at_rest(evidence: Evidence, study: Study, problem: str) -> Measured:
+    """Mean and largest gradient norm of a toy problem of `optimisation_paths`, end over start."""
+    norms = evidence.study(study)["norms"]
+    norms = norms[norms["problem"] == problem].sort_values("round")
+    columns = {"mean": "mean_gradient_norm", "largest": "max_gradient_norm"}
+    found = {key: float(norms[c].iloc[-1] / norms[c].iloc[0]) for key, c in columns.items()}
+    return found | {"largest over mean": found["largest"] / found["mean"]}
+
+
+def correct_without_gap(evidence: Evidence, study: Study) -> Measured:
+    """Cells in which a correct bipartition is less, and more, probable than a positive gap.
+
+    Args:
+        study: one of `cfl.separation.separation_quality`.
+    """
+    cells = evidence.study(study)["cells"]
+    surplus = cells["p_correct"] - cells["p_gap_positive"]
+    against, above = (surplus < 0).sum(), (surplus > 0).sum()
+    return {"cells against": float(against), "cells strictly above": float(above)}
+
+
+def complete_linkage(evidence: Evidence, study: Study, up_to: float) -> Measured:
+    """How often complete linkage differs from Algorithm 1, and is correct (`theorem_checks`).
+
+    Args:
+        up_to: largest noise gamma that is looked at.
+    """
+    table = evidence.study(study)["linkage"]
+    table = table[table["gamma"] <= up_to]
+    differs, correct = table["p_differ"].mean(), table["p_correct_complete"].min()
+    return {"differs": float(differs), "correct": float(correct)}

@@ -1,1 +1,0 @@
-"""The claims of the CFL paper, one module per experiment; importing one registers its claims."""

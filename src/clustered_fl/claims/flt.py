@@ -1,0 +1,261 @@
+"""What the claims on FLT measure besides accuracies: relatedness, Table V, what the code does."""
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from clustered_fl.claims.bounds import Measured
+from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.measures import accuracy_of, differences, rounds_of, told
+from clustered_fl.claims.names import Grouping, Run, Study
+from clustered_fl.groupings import flt
+from clustered_fl.groupings.distances import ward
+from clustered_fl.metrics import agreement as partitions
+from clustered_fl.metrics.flt import newcomers, recovery
+from clustered_fl.options import call
+
+# ---- Relatedness (Algorithm 2) -------------------------------------------------------------------
+
+NUMBERS = {
+    "ari": "",
+    "ari_min": "least",
+    "components": "components",
+    "recall": "related within clusters",
+    "false_edges": "related across clusters",
+}
+Number = Literal["ari", "ari_min", "components", "recall", "false_edges"]
+
+
+def _named(number: str, label: str) -> str:
+    return ", ".join(filter(None, (NUMBERS[number], label)))
+
+
+def _trials(evidence: Evidence, name: str, gamma: float = 1.0) -> pd.DataFrame:
+    """What a grouping's own k and distance find for every seed of UMAP, at a threshold."""
+    method = dict(evidence.grouping(name).record["config"]["method"])
+    own = call(flt.Settings, f"grouping {method.pop('name')}", method)
+    table = recovery.comparisons(evidence.groupings(name))
+    same = (table["k"] == own.k) & (table["distance"] == own.distance)
+    return table[same & (table["gamma"] == gamma)]
+
+
+def trials(evidence: Evidence, of: list[Grouping], numbers: list[Number]) -> Measured:
+    """Numbers over all seeds of UMAP, since one of them says little: means, and the least index.
+
+    Args:
+        of: groupings by FLT that have compared settings.
+        numbers: adjusted Rand index (`ari`), the least of it, connected components, shares of the
+            pairs within (`recall`) and across clusters that are related.
+    """
+    found = {}
+    for name, label in told(evidence, of).items():
+        (row,) = recovery.over_seeds(_trials(evidence, name)).to_dict("records")
+        shown = label if len(of) > 1 else ""
+        found |= {_named(number, shown): float(row[number]) for number in numbers}
+    return found
+
+
+def encoders(evidence: Evidence, of: list[Grouping], over: list[Grouping]) -> Measured:
+    """Largest difference in mean agreement between encoders, over the columns, of each row.
+
+    Args:
+        of: groupings by FLT that have compared settings.
+        over: such with another encoder, one in each column.
+    """
+    means = {name: float(_trials(evidence, name)["ari"].mean()) for name in (*of, *over)}
+    base = {evidence.label(name).column: means[name] for name in over}
+    found: dict[str, float] = {}
+    for name in of:
+        at = evidence.label(name)
+        found[at.row] = max(found.get(at.row, 0.0), abs(base[at.column] - means[name]))
+    return found
+
+
+def right_number(
+    evidence: Evidence, of: list[Grouping], gammas: tuple[float, ...] = (0.5, 1.0, 2.0)
+) -> Measured:
+    """Share of UMAP's seeds with as many components as true clusters, the least of groupings.
+
+    Args:
+        of: groupings by FLT that have compared settings.
+        gammas: thresholds.
+    """
+    found = {}
+    for gamma in gammas:
+        tables = [_trials(evidence, name, gamma) for name in of]
+        shares = [float((each["components"] == each["clusters"]).mean()) for each in tables]
+        found[f"gamma {gamma:g}"] = min(shares)
+    return found
+
+
+def with_known_number(evidence: Evidence, of: list[Grouping]) -> Measured:
+    """Agreement of Ward's clusters of a relatedness, told how many true ones there are."""
+    found = {}
+    for name, label in told(evidence, of).items():
+        related, truth = evidence.grouping(name).found.related, evidence.grouping(name).true_groups
+        found[label] = partitions.index(truth, ward(related, len(set(truth))))
+    return found
+
+
+def agreement(evidence: Evidence, of: list[Grouping]) -> Measured:
+    """Agreement of groupings that runs average by: adjusted Rand index, components, related pairs.
+
+    "related within clusters" is the share of the pairs of one true cluster that are related:
+    clients that are not do not average with each other.
+    """
+    found: Measured = {}
+    for name, label in told(evidence, of).items():
+        own = evidence.grouping(name).record["agreement"]
+        found |= {_named(each, label): float(own[each]) for each in ("ari", "components", "recall")}
+    return found
+
+
+# ---- Figs 1 to 3, clients that join later --------------------------------------------------------
+
+
+def umap_over_axes(evidence: Evidence, of: Grouping, groups: int) -> Measured:
+    """Silhouettes of groups of signatures on UMAP's manifold and on three principal components.
+
+    Args:
+        groups: number of groups.
+    """
+    found = recovery.silhouettes(evidence.grouping(of).sent, groups)
+    umap, axes = found["UMAP"], found["three axes"]
+    return {"UMAP over principal components": umap - axes, "UMAP": umap, "three axes": axes}
+
+
+def inside(evidence: Evidence, of: Grouping) -> Measured:
+    """Share of the links between clients that lie within the clusters found, and the true ones."""
+    grouping = evidence.grouping(of)
+    related = grouping.found.related
+    return {
+        "links within found clusters": recovery.inside(related, grouping.found.groups),
+        "links within true clusters": recovery.inside(related, grouping.true_groups),
+        "agreement": float(grouping.record["agreement"]["ari"]),
+    }
+
+
+def two_blocks(evidence: Evidence, of: Grouping) -> Measured:
+    """Share of the related pairs that two clusters cut, and of all pairs that are related."""
+    related = evidence.grouping(of).found.related
+    clusters = ward(related, 2)
+    same = clusters[:, None] == clusters[None, :]
+    return {
+        "pairs across": 1 - recovery.inside(related, clusters),
+        "density": recovery.density(related),
+        "density within clusters": float(related[same].mean()),
+        "larger cluster": float(max((clusters == 0).mean(), (clusters == 1).mean())),
+    }
+
+
+def leaves(evidence: Evidence, right: Grouping, leaf: Grouping, of: Run, over: Run) -> Measured:
+    """Agreement of the code's clusters with those found, and the accuracy that they cost.
+
+    Args:
+        right: grouping with the clusters found.
+        leaf: the same with leaves of the dendrogram taken for clients, as in the code.
+        of, over: runs with the one and with the other.
+    """
+    first, second = (evidence.grouping(name).found.groups for name in (right, leaf))
+    lost = accuracy_of(evidence, of) - accuracy_of(evidence, over)
+    return {"agreement": partitions.index(first, second), "points lost": lost}
+
+
+def placed(evidence: Evidence, of: Run) -> Measured:
+    """Share of newcomers led to their cluster, and by how many points its members do better."""
+    table = newcomers.placements(evidence.runs(of))
+    kinds = table.groupby("kind")["right"].mean()
+    shares = {f"{kind} clients placed right": float(share) for kind, share in kinds.items()}
+    behind = float((table["members"] - table["accuracy"]).mean())
+    return {"placed right": float(table["right"].mean()), "points behind": behind} | shares
+
+
+# ---- Accuracies ----------------------------------------------------------------------------------
+
+
+def columns(evidence: Evidence, first: Run, second: Run) -> Measured:
+    """Accuracies of one method in two columns, and by how many points the first is higher.
+
+    Args:
+        first, second: runs of one row.
+    """
+    values = [accuracy_of(evidence, run) for run in (first, second)]
+    names = [evidence.label(run).column for run in (first, second)]
+    return {"first over second": values[0] - values[1]} | dict(zip(names, values, strict=True))
+
+
+def label_0(evidence: Evidence, coded: Run, fixed: Run) -> Measured:
+    """Accuracy of the last cluster when tested on a label that it never saw, and variances.
+
+    Args:
+        coded: run whose last cluster is tested on label 0 too, as in the code.
+        fixed: the same without.
+    """
+    run = evidence.run(coded)
+    scores, others = run.clients(), evidence.run(fixed).clients()
+    return {
+        "last cluster": float(scores[run.true_groups == run.true_groups.max()].mean()),
+        "variance": float(scores.var(ddof=0)),
+        "accuracy": float(scores.mean()),
+        "variance without label 0": float(others.var(ddof=0)),
+        "accuracy without label 0": float(others.mean()),
+    }
+
+
+def margins(evidence: Evidence, of: list[Run], over: list[Run]) -> Measured:
+    """Least and largest lead of pairs of runs, in order, after half and all of their rounds."""
+    pairs = {ours: (ours, theirs) for ours, theirs in zip(of, over, strict=True)}
+    found = differences(evidence, pairs, shares=(0.5, 1.0)).values()
+    return {"least lead": min(found), "largest lead": max(found), "rows": float(len(found))}
+
+
+def second_half(evidence: Evidence, of: list[Run]) -> Measured:
+    """Points gained in the second half of the rounds."""
+    halves = {run: rounds_of(evidence, run) / 2 for run in of}
+    found = [accuracy_of(evidence, run) - accuracy_of(evidence, run, halves[run]) for run in of]
+    return {"least gain": min(found), "largest gain": max(found)}
+
+
+# ---- Table VI and the public code ----------------------------------------------------------------
+
+
+def ifca_factor(evidence: Evidence, study: Study) -> Measured:
+    """How many times as much as FedSEM IFCA sends (`communication`), against (C + 1) / 2."""
+    tables = evidence.study(study)
+    sent = tables["communication"]
+    factor = sent.loc[sent["method"] == "IFCA", "relative"].to_numpy()
+    expected = (tables["one_off"]["clusters"].to_numpy() + 1) / 2
+    return {
+        "least factor": float(factor.min()),
+        "largest factor": float(factor.max()),
+        "difference from (C + 1) / 2": float(np.abs(factor - expected).max()),
+    }
+
+
+def in_place(evidence: Evidence, study: Study) -> Measured:
+    """Largest difference of two clients' weights after one average of all (`code_differences`)."""
+    table = evidence.study(study)["in_place"].query("matrix == 'all ones'")
+    weights = {rule: part.groupby("cluster")["weight"] for rule, part in table.groupby("rule")}
+    spread = {rule: float((each.max() - each.min()).max()) for rule, each in weights.items()}
+    return {"difference": spread["in place"], "difference if not in place": spread["plain"]}
+
+
+def power_law(evidence: Evidence, study: Study) -> Measured:
+    """Exponents of sizes in the larger and the smaller half of the clients (`code_differences`).
+
+    A power law has one exponent.
+    """
+    table = evidence.study(study)["client_sizes"]
+    coded = table[table["rule"] == "code"]
+    half = coded["rank"] <= len(coded) // 2
+    larger, smaller = (
+        -float(np.polyfit(np.log(part["rank"]), np.log(part["samples"]), 1)[0])
+        for part in (coded[half], coded[~half])
+    )
+    return {
+        "ratio": smaller / larger,
+        "exponent of the larger half": larger,
+        "exponent of the smaller half": smaller,
+        "smallest client": float(coded["samples"].min()),
+    }

@@ -1,5 +1,0 @@
-"""The predicates of the FLT paper, filled by the modules beside this one."""
-
-from clustered_fl.claims.predicates import Predicates
-
-claim = Predicates()

@@ -1,0 +1,272 @@
+"""Measures that any ledger can use: scores of runs, agreement of groups, tables of studies.
+
+A measure takes the evidence of one seed and the arguments of the ledger, and returns named
+numbers; their bounds are in the ledger. Accuracies are in %, differences in points.
+"""
+
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict
+
+from clustered_fl.claims.bounds import Measured
+from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.names import Grouping, Run, Study
+from clustered_fl.metrics import accuracy as scores
+from clustered_fl.metrics import agreement as partitions
+
+Take = Literal["least", "largest"]
+TAKE = {"least": min, "largest": max}
+Extreme = Literal["least lead", "largest lead", "largest difference"]
+EXTREMES = {
+    "least lead": min,
+    "largest lead": max,
+    "largest difference": lambda values: max(map(abs, values)),
+}
+
+
+def accuracy_of(evidence: Evidence, run: str, until: float = np.inf) -> float:
+    """Mean over clients at the last test not after round `until`."""
+    return float(evidence.run(run).clients(until).mean())
+
+
+def rounds_of(evidence: Evidence, run: str) -> int:
+    """Rounds that a run was trained for."""
+    return int(evidence.run(run).record["rounds"])
+
+
+def told(evidence: Evidence, names: list[str]) -> dict[str, str]:
+    """Run or grouping -> its row's title, and the column's where the names are of several."""
+    labels = {name: evidence.label(name) for name in names}
+    columns, rows = ({getattr(each, key) for each in labels.values()} for key in ("column", "row"))
+    several = "{0.row}, {0.column}" if len(rows) > 1 else "{0.column}"
+    text = several if len(columns) > 1 else "{0.row}"
+    return {name: text.format(label) for name, label in labels.items()}
+
+
+def accuracy(evidence: Evidence, of: list[Run] | dict[str, Run]) -> Measured:
+    """Mean accuracy of each run at the end.
+
+    Args:
+        of: the runs, or what each is called.
+    """
+    if not isinstance(of, dict):
+        of = {label: run for run, label in told(evidence, of).items()}
+    return {label: accuracy_of(evidence, run) for label, run in of.items()}
+
+
+def lead(
+    evidence: Evidence, of: list[Run], over: list[Run], paired: bool = False, take: Take = "least"
+) -> Measured:
+    """By how many points runs are ahead of others: "<take> lead", and the lead of every pair.
+
+    A pair is named by what tells the pairs apart: the column, else our run, else the other one.
+
+    Args:
+        over: the others; compared are all pairs of runs in one column of a table.
+        paired: compare the runs of both lists in their order instead.
+        take: of several pairs with one name, and of all together.
+    """
+    column = {run: evidence.label(run).column for run in (*of, *over)}
+    every = zip(of, over, strict=True) if paired else product(of, over)
+    pairs = [(a, b) for a, b in every if paired or (a != b and column[a] == column[b])]
+    found: dict[str, list[float]] = {}
+    for name, (ours, theirs) in zip(_pair_names(evidence, pairs), pairs, strict=True):
+        value = accuracy_of(evidence, ours) - accuracy_of(evidence, theirs)
+        found.setdefault(name, []).append(value)
+    leads = {name: TAKE[take](values) for name, values in found.items()}
+    return {f"{take} lead": TAKE[take](leads.values())} | leads
+
+
+def _pair_names(evidence: Evidence, pairs: list[tuple[str, str]]) -> list[str]:
+    for key in ("column", "row"):
+        names = [getattr(evidence.label(ours), key) for ours, _ in pairs]
+        if len(set(names)) > 1:
+            return names
+    return [f"over {evidence.label(theirs).row}" for _, theirs in pairs]
+
+
+def differences(
+    evidence: Evidence,
+    pairs: dict[str, tuple[Run, Run]],
+    shares: tuple[float, ...] = (1.0,),
+    equal_rounds: bool = False,
+    also: tuple[Extreme, ...] = (),
+) -> Measured:
+    """By how many points the first run of each pair is ahead of the second.
+
+    Args:
+        shares: of each run's rounds after which both are read.
+        equal_rounds: read both after as many rounds as the shorter one has.
+        also: extremes of all pairs and shares.
+    """
+    found = {}
+    for (name, pair), share in product(pairs.items(), shares):
+        rounds = [rounds_of(evidence, run) for run in pair]
+        until = [min(rounds)] * 2 if equal_rounds else rounds
+        read = zip(pair, until, strict=True)
+        ours, theirs = (accuracy_of(evidence, run, share * last) for run, last in read)
+        label = name if len(shares) == 1 else f"{name}, {share:.0%} of the rounds"
+        found[label] = ours - theirs
+    return {name: EXTREMES[name](list(found.values())) for name in also} | found
+
+
+def gained(evidence: Evidence, of: Run, after: int) -> Measured:
+    """Points that a run gains late.
+
+    Args:
+        after: rounds from which on gains count.
+    """
+    early, end = accuracy_of(evidence, of, after), accuracy_of(evidence, of)
+    return {"gained later": end - early, f"after {after} rounds": early}
+
+
+def fairness(
+    evidence: Evidence, of: list[Run], others: list[Run], beside: list[Run] = ()
+) -> Measured:
+    """Whether the variance over clients is less than that of others, in each column of a table.
+
+    Args:
+        others: runs that are compared with ours of the same column.
+        beside: runs whose variance is shown and not compared.
+    Returns:
+        Of one column "least of others more", by how much the others' least exceeds our largest, in
+        squared points, "share of others with more" than that, and every variance. Of several
+        "columns", in how many ours are least, and the excess in each.
+    """
+    ours, theirs = (_variances(evidence, runs) for runs in (of, others))
+    more = {column: min(theirs[column].values()) - max(ours[column].values()) for column in ours}
+    if len(more) > 1:
+        return {"columns": float(sum(value >= 0 for value in more.values()))} | more
+    ((column, own),) = ours.items()
+    rest, shown = theirs[column], _variances(evidence, beside).get(column, {})
+    share = np.mean([value > max(own.values()) for value in rest.values()])
+    found = {"least of others more": more[column], "share of others with more": float(share)}
+    return found | own | rest | shown
+
+
+def _variances(evidence: Evidence, runs: list[str]) -> dict[str, dict[str, float]]:
+    """Column -> row -> population variance over clients at the end, in squared points."""
+    found: dict[str, dict[str, float]] = {}
+    for run in runs:
+        label, last = evidence.label(run), evidence.run(run).clients()
+        found.setdefault(label.column, {})[label.row] = float(last.var(ddof=0))
+    return found
+
+
+def near_published(
+    evidence: Evidence, of: list[Run], within: float = 2.0, shares: dict[str, float] | None = None
+) -> Measured:
+    """How far accuracies are from the first published number of their cells, and how many are near.
+
+    Args:
+        within: points that count as near.
+        shares: published number -> share of a run's rounds after which it holds.
+    """
+    found = {}
+    for run, name in told(evidence, of).items():
+        published, rounds = evidence.label(run).published, rounds_of(evidence, run)
+        known = shares or dict.fromkeys(list(published)[:1], 1.0)
+        for number in (each for each in known if each in published):
+            ours = accuracy_of(evidence, run, known[number] * rounds)
+            found[f"{name}, {number}" if shares else name] = ours - published[number]
+    sizes = [abs(value) for value in found.values()]
+    near = float(sum(size <= within for size in sizes))
+    return {"largest difference": max(sizes), f"within {within:g} points": near} | found
+
+
+def rounds_to(evidence: Evidence, percent: float, of: Run, over: list[Run]) -> Measured:
+    """First tested round with so many %, and by how many ours is ahead of the fastest other.
+
+    A run that never gets there has infinity; if none does, the difference is NaN.
+
+    Args:
+        percent: mean accuracy that is asked for.
+    """
+    read = {run: evidence.run(run).accuracies for run in (of, *over)}
+    first = {run: scores.first_round(each, percent) for run, each in read.items()}
+    ahead = min(first[run] for run in over) - first[of]
+    return {"rounds ahead": ahead} | {evidence.label(run).row: first[run] for run in first}
+
+
+def groups(evidence: Evidence, of: list[Run], take: Take = "least") -> Measured:
+    """How the groups at the end of runs agree with the true ones (adjusted Rand index).
+
+    Returns:
+        "agreement", "largest surplus" (groups beyond the true ones, in size), and "groups" of a
+        single run, each agreement of several.
+    """
+    found, surplus = {}, []
+    for run, label in told(evidence, of).items():
+        record = evidence.run(run).record
+        found[label] = partitions.index(record["true_groups"], record["groups"])
+        count = len(set(record["groups"]))
+        surplus.append(abs(count - len(set(record["true_groups"]))))
+    shown = {"agreement": TAKE[take](found.values()), "largest surplus": float(max(surplus))}
+    return shown | ({"groups": float(count)} if len(of) == 1 else found)
+
+
+def grouped(evidence: Evidence, of: list[Grouping], take: Take = "least") -> Measured:
+    """How groupings found before training agree with the true groups.
+
+    Returns:
+        "agreement", "related within clusters" (the least; pairs of one true group that are not
+        related do not average with each other), "largest surplus" (connected components beyond the
+        true groups, in size), and agreement and components of each.
+    """
+    found, indices, recalls, surplus = {}, {}, [], []
+    for name, label in told(evidence, of).items():
+        record = evidence.grouping(name).record
+        ari, number, recall = (record["agreement"][key] for key in ("ari", "components", "recall"))
+        found |= {label: float(ari), f"components, {label}": float(number)}
+        surplus.append(abs(number - len(set(record["true_groups"]))))
+        indices[label] = float(ari)
+        recalls.append(float(recall))
+    about = {"agreement": TAKE[take](indices.values()), "related within clusters": min(recalls)}
+    return about | {"largest surplus": float(max(surplus))} | found
+
+
+def violations(evidence: Evidence, study: Study, checks: list[str]) -> Measured:
+    """Cases to which statements applied, none if one of the checks had none, and violations.
+
+    Args:
+        checks: of the study's table of checks.
+    """
+    rows = evidence.study(study)["checks"].set_index("check").loc[checks]
+    trials = rows["trials"].sum() * (rows["trials"] > 0).all()
+    return {"violations": float(rows["violations"].sum()), "trials": float(trials)}
+
+
+class Value(BaseModel):
+    """One number of a table: a statistic of a column, in the rows that have certain values."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    table: str
+    column: str
+    where: dict[str, Any] = {}
+    take: Literal["min", "max", "mean", "sum", "first", "last"] = "max"
+
+
+def values(evidence: Evidence, study: Study, numbers: dict[str, Value]) -> Measured:
+    """Numbers of a study's tables.
+
+    Args:
+        numbers: name -> its `table` and `column`, if needed the values that other columns must
+            have (`where`), and what to `take` of these rows: `min`, `max` (if not said), `mean`,
+            `sum`, `first` or `last`.
+    """
+    tables = evidence.study(study)
+    return {name: _value(tables[number.table], number) for name, number in numbers.items()}
+
+
+def _value(table: pd.DataFrame, number: Value) -> float:
+    for column, value in number.where.items():
+        own = table[column]
+        table = table[np.isclose(own, value) if isinstance(value, float) else own == value]
+    found = table[number.column]
+    if number.take in ("first", "last"):
+        return float(found.iloc[0 if number.take == "first" else -1])
+    return float(getattr(found, number.take)())

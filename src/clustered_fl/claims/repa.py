@@ -1,0 +1,260 @@
+"""What REPA's claims measure: correlation, uniformity, robustness, accuracy weighted by images."""
+
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from clustered_fl.claims.bounds import Measured
+from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.measures import grouped, groups, told
+from clustered_fl.claims.names import Grouping, Run
+from clustered_fl.metrics.repa import exposure, likeness, robustness, uniformity, validation
+from clustered_fl.metrics.repa.correlation import correlation, label_similarity
+from clustered_fl.metrics.repa.profiles import label_counts, pairwise
+
+Pairs = dict[str, tuple[Run, Run]]
+
+
+def _counts(evidence: Evidence, name: str) -> np.ndarray:
+    """Images of each label that training clients have, d_i [M, classes]."""
+    grouping = evidence.grouping(name)
+    return label_counts(grouping.folder)[: len(grouping.true_groups)]
+
+
+# ---- Fig. 1: correlation -------------------------------------------------------------------------
+
+
+def _best(evidence: Evidence, name: str, judge: str | None = None) -> float:
+    folder = evidence.grouping(name).folder
+    if judge:
+        (alike,) = pairwise(evidence.grouping(judge).folder, "similarity").values()
+    else:
+        alike = label_similarity(_counts(evidence, name))
+    return max(correlation(alike, cosine) for cosine in pairwise(folder, "cosine").values())
+
+
+def correlations(evidence: Evidence, of: list[Grouping]) -> Measured:
+    """Highest correlation of each grouping's cosines with label counts, over all rounds."""
+    found = {label: _best(evidence, name) for name, label in told(evidence, of).items()}
+    return {"largest": max(found.values())} | found
+
+
+def correlation_lead(
+    evidence: Evidence, of: list[Grouping], over: list[Grouping], judge: Grouping | None = None
+) -> Measured:
+    """By how much the highest correlation of some groupings is above that of others.
+
+    Args:
+        judge: grouping that has compared the clients' pipelines, with which all are correlated;
+            None: with label counts.
+    """
+    found = {name: _best(evidence, name, judge) for name in (*of, *over)}
+    lead = max(found[name] for name in of) - max(found[name] for name in over)
+    return {"lead": lead} | {evidence.label(name).row: found[name] for name in found}
+
+
+def overall_correlation(
+    evidence: Evidence, of: Grouping, over: list[Grouping], judge: Grouping
+) -> Measured:
+    """Mean correlation with labels and pipelines after the last round, and its lead over others."""
+    table = likeness.by_seed(evidence.groupings(judge, of, *over))
+    mean = table.groupby("grouping")["correlation"].mean()
+    leads = {f"over {evidence.label(name).row}": float(mean[of] - mean[name]) for name in over}
+    return leads | {evidence.label(of).row: float(mean[of])}
+
+
+# ---- Fig. 2: uniformity --------------------------------------------------------------------------
+
+
+def _curves(evidence: Evidence, names: list[str], clusters: list[int]) -> pd.DataFrame:
+    """Uniformity by number of clusters (rows) and method (columns); fewer for fewer clients."""
+    counts = _counts(evidence, names[0])
+    vectors = {n: evidence.grouping(n).sent.signatures[: len(counts), 0] for n in names}
+    sizes = [k for k in clusters if k <= len(counts)]
+    table = uniformity.curves(vectors, counts, sizes, evidence.seed)
+    return table.pivot_table(index="clusters", columns="method", values="uniformity")
+
+
+def _share(evidence: Evidence, name: str, clusters: list[int]) -> pd.Series:
+    table = _curves(evidence, [name], clusters)
+    return table[name] / table["distribution given"]
+
+
+def least_share(evidence: Evidence, of: Grouping, clusters: list[int]) -> Measured:
+    """Least uniformity over that of clusters by label counts, and that with fewest clusters."""
+    share = _share(evidence, of, clusters)
+    return {"least share": float(share.min()), f"at {clusters[0]}": float(share.iloc[0])}
+
+
+def largest_share(evidence: Evidence, of: Grouping, clusters: list[int]) -> Measured:
+    """Largest uniformity over that of clusters by label counts, and its number of clusters."""
+    share = _share(evidence, of, clusters)
+    return {"largest share": float(share.max()), "clusters": float(share.idxmax())}
+
+
+def uniformity_lead(
+    evidence: Evidence, of: Grouping, over: Grouping, clusters: list[int]
+) -> Measured:
+    """Uniformity less that of another method, over numbers of clusters."""
+    table = _curves(evidence, [of, over], clusters)
+    lead = table[of] - table[over]
+    return {"largest lead": float(lead.max()), "mean lead": float(lead.mean())}
+
+
+def random_uniformity(evidence: Evidence, of: Grouping, clusters: list[int]) -> Measured:
+    """How far random clusters are from the mean cosine of all pairs of clients."""
+    counts = _counts(evidence, of)
+    mean = uniformity.uniformity(np.zeros(len(counts)), counts)
+    distance = (_curves(evidence, [of], clusters)["random"] - mean).abs()
+    return {"largest distance": float(distance.max()), "mean cosine": mean}
+
+
+def printed_uniformity(evidence: Evidence, of: Grouping) -> Measured:
+    """Eq. (7) with its sum over i, j in c, i /= j taken at its word: every pair twice."""
+    found, counts = evidence.grouping(of).found.groups, _counts(evidence, of)
+    similarity = label_similarity(counts)
+    means = []
+    for group in np.unique(found):
+        own = similarity[np.ix_(found == group, found == group)]
+        pairs = len(own) * (len(own) - 1) / 2
+        means += [(own.sum() - np.trace(own)) / pairs] if pairs else []
+    return {"as printed": float(np.mean(means)), "once": uniformity.uniformity(found, counts)}
+
+
+# ---- Table 1 and Algorithm 1: robustness ---------------------------------------------------------
+
+
+def _robustness(evidence: Evidence, names: list[str]) -> pd.DataFrame:
+    return robustness.by_seed(evidence.groupings(*names)).set_index("grouping")
+
+
+def robustness_of(evidence: Evidence, of: list[Grouping], with_chance: bool = False) -> Measured:
+    """Robustness of each grouping.
+
+    Args:
+        with_chance: also that of a placement at random.
+    """
+    table, labels = _robustness(evidence, of), told(evidence, of)
+    found = {labels[name]: float(table.loc[name, "robustness"]) for name in of}
+    return found | ({"at random": float(table.loc[of[0], "chance"])} if with_chance else {})
+
+
+def robustness_lead(
+    evidence: Evidence, of: list[Grouping], over: list[Grouping], with_error: bool = False
+) -> Measured:
+    """Lead in robustness over the groupings of the same column.
+
+    Args:
+        with_error: add our standard error over clusters to every lead, and show it.
+    """
+    table, found = _robustness(evidence, [*of, *over]), {}
+    for ours, theirs in product(of, over):
+        column, rival = evidence.label(ours).column, evidence.label(theirs)
+        if rival.column == column:
+            lead = table.loc[ours, "robustness"] - table.loc[theirs, "robustness"]
+            error = table.loc[ours, "error"] if with_error else 0.0
+            name = f"{column}, over {rival.row}" + ", error added" * with_error
+            found[name] = float(lead + error)
+            found |= {f"{column}, error": float(error)} if with_error else {}
+    return found
+
+
+def off_published(evidence: Evidence, of: list[Grouping]) -> Measured:
+    """Robustness minus the published one, in each column of one row."""
+    ours = robustness_of(evidence, of)
+    said = [evidence.label(name).published["robustness"] for name in of]
+    return {label: ours[label] - number for label, number in zip(ours, said, strict=True)}
+
+
+def one_over_ten(evidence: Evidence, one: Grouping, ten: Grouping) -> Measured:
+    """Robustness of a single cluster less that of ten.
+
+    Args:
+        one, ten: groupings of the same clients into so many clusters.
+    """
+    found = _robustness(evidence, [one, ten])["robustness"]
+    single, several = float(found[one]), float(found[ten])
+    return {"one over ten": single - several, "one": single, "ten": several}
+
+
+def robust_and_uniform(evidence: Evidence, of: dict[int, Grouping]) -> Measured:
+    """Spearman's correlation of robustness and uniformity in labels over numbers of clusters.
+
+    Args:
+        of: number of clusters -> grouping of the same clients.
+    """
+    names = list(of.values())
+    robust = _robustness(evidence, names)["robustness"]
+    alike = likeness.by_seed(evidence.groupings(*names)).query("kind == 'labels'")
+    uniform = alike.set_index("grouping")["within"]
+    rank = spearmanr(robust.loc[names], uniform.loc[names]).statistic
+    shown = {f"robustness, k = {k}": float(robust[name]) for k, name in of.items()}
+    return {"rank correlation": float(rank)} | shown
+
+
+# ---- Figs 3 to 5: accuracy -----------------------------------------------------------------------
+
+
+def _accuracy(evidence: Evidence, run: str, sizes: str) -> pd.DataFrame:
+    return validation.of_runs(evidence.runs(run), evidence.groupings(sizes))
+
+
+def differences(
+    evidence: Evidence,
+    pairs: Pairs,
+    sizes: Grouping,
+    tests: int,
+    sets: tuple[Literal["VAL", "HO"], ...] = ("VAL", "HO"),
+    shown: dict[str, Run] | None = None,
+) -> Measured:
+    """By how many points the first run of each pair is ahead at the end, weighted by images.
+
+    Args:
+        sets: training clients (VAL), holdout clients (HO).
+        shown: runs whose accuracies in % are given too.
+    """
+    found = {}
+    for name, pair in pairs.items():
+        ours, theirs = (validation.last(_accuracy(evidence, r, sizes), tests) for r in pair)
+        ahead = (ours - theirs)["weighted"]
+        found |= {f"{name}, {each}" if len(sets) > 1 else name: ahead[each] for each in sets}
+    for name, run in (shown or {}).items():
+        end = validation.last(_accuracy(evidence, run, sizes), tests)
+        found[name] = end.loc[sets[0], "weighted"]
+    return {name: float(value) for name, value in found.items()}
+
+
+def unrest(evidence: Evidence, pairs: Pairs, sizes: Grouping, tests: int) -> Measured:
+    """By how much VAL changes more from test to test in one run than in another, in points."""
+    found = {}
+    for name, pair in pairs.items():
+        tables = (_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in pair)
+        ours, theirs = (float(each["weighted"].tail(tests).diff().std()) for each in tables)
+        found[name] = ours - theirs
+    return found
+
+
+def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Measured:
+    """What clients lose after rounds in which one of their labels was not trained.
+
+    Args:
+        clients: grouping that knows how many images of each label clients have.
+    """
+    run, counts = evidence.run(of), label_counts(evidence.grouping(clients).folder)
+    table = exposure.exposures(run.frame, run.groups, counts)
+    lost = exposure.loss(table[table["round"] > table["round"].max() - tests])
+    seen, unseen = float(lost["seen"]), float(lost["unseen"])
+    return {"points lost": seen - unseen, "all labels trained": seen, "not all trained": unseen}
+
+
+# ---- Concept shift -------------------------------------------------------------------------------
+
+
+def agreement(evidence: Evidence, shots: list[Grouping], of: list[Run] | None = None) -> Measured:
+    """Agreement with the true groups, of groupings and of runs at their end."""
+    found = {name: grouped(evidence, [name])["agreement"] for name in shots}
+    found |= {run: groups(evidence, [run])["agreement"] for run in of or []}
+    return {evidence.label(name).row: value for name, value in found.items()}

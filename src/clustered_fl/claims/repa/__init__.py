@@ -1,1 +1,0 @@
-"""The claims of the REPA paper, one module per experiment; importing one registers its claims."""
