@@ -9,19 +9,20 @@ import sys
 from pathlib import Path
 
 from clustered_fl.errors import InputError
-from clustered_fl.fingerprint import fingerprint
-from clustered_fl.plan import Plan
-from clustered_fl.settings import read_settings
+from clustered_fl.ledger.settings import read_settings
+from clustered_fl.workflow.fingerprint import fingerprint
+from clustered_fl.workflow.kinds import FILES
+from clustered_fl.workflow.plan import Plan
 
 
 configfile: "config/config.yaml"
 
 
 try:
-    PLAN = Plan(read_settings(config), ledgers=Path("config/papers"))
-    PLAN.require_notebooks()
+    PLAN = Plan(read_settings(config), Path("config/papers"), registry=Path("config/datasets.yaml"))
+    PLAN.artefacts.require_notebooks()
 except InputError as error:
-    # Raised on, it would be followed by the place in this file, which helps nobody to mend a key.
+    # A traceback would bury the sentence.
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
 
@@ -29,8 +30,8 @@ except InputError as error:
 wildcard_constraints:
     scale=PLAN.settings.scale,
     seed=r"\d+",
-    name="|".join([*PLAN.clients, *PLAN.encoders]),
     dataset="[a-z0-9_]+",
+    clients="[a-z_]+_[0-9a-f]{16}",
 
 
 rule all:
@@ -45,6 +46,7 @@ include: "workflow/rules/encoder.smk"
 include: "workflow/rules/grouping.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/study.smk"
+include: "workflow/rules/restore.smk"
 include: "workflow/rules/artefact.smk"
 include: "workflow/rules/verdict.smk"
 include: "workflow/rules/report.smk"
@@ -57,16 +59,20 @@ for paper in PLAN.ledgers:
         name:
             paper
         input:
-            PLAN.paper_files(paper),
+            PLAN.artefacts.files(PLAN.ledgers[paper].artefacts),
 
 
-for artefact in PLAN.artefacts:
+for artefact in PLAN.artefacts.entries:
 
     rule:
         name:
             artefact
         input:
-            PLAN.artefact_files(artefact),
+            PLAN.artefacts.files([artefact]),
+
+
+onstart:
+    print(PLAN.archives.told())
 
 
 onerror:

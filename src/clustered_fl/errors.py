@@ -1,4 +1,4 @@
-"""The one exception that a user causes and can mend."""
+"""The one exception that a user causes and can put right."""
 
 
 class InputError(ValueError):

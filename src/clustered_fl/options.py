@@ -1,19 +1,27 @@
 """A ledger's names become modules and its settings arguments; one sentence says what is wrong."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.util import find_spec
-from inspect import signature
+from inspect import isroutine, signature
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import ConfigDict, ValidationError, validate_call
+from pydantic import BaseModel, ConfigDict, ValidationError, validate_call
 
 from clustered_fl.errors import InputError
 
 Made = TypeVar("Made")
+Model = TypeVar("Model", bound=BaseModel)
 
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 """For dataclasses of settings: an unknown setting is an error, not ignored."""
+
+
+class Strict(BaseModel):
+    """A part of a file under `config/`: it takes the keys that it names and never changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def module_called(name: str, package: str, what: str, shared: Collection[str] = ()) -> str:
@@ -30,11 +38,16 @@ def module_called(name: str, package: str, what: str, shared: Collection[str] = 
     Raises:
         InputError: if there is no such module.
     """
-    folder = Path(find_spec(package).origin).parent
-    names = sorted({path.stem for path in folder.glob("*.py")} - {"__init__", *shared})
+    names = modules_of(package, shared)
     if name not in names:
         raise InputError(f"unknown {what} {name!r}; allowed are {', '.join(names)}")
     return f"{package}.{name}"
+
+
+def modules_of(package: str, shared: Collection[str] = ()) -> list[str]:
+    """Names of the modules of a package that a ledger may use, sorted."""
+    folder = Path(find_spec(package).origin).parent
+    return sorted({path.stem for path in folder.glob("*.py")} - {"__init__", *shared})
 
 
 def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **given: Any) -> Made:
@@ -49,41 +62,86 @@ def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **g
         InputError: if an option is unknown, missing or not allowed.
     """
     for name in options.keys() & given.keys():
-        raise InputError(_unknown(target, what, name, given))
+        raise InputError(_unknown(target, what, name, "setting", given))
     is_dataclass = hasattr(target, "__pydantic_fields__")
     checked = target if is_dataclass else validate_call(target, config=STRICT)
     try:
         return checked(**given, **options)
     except ValidationError as error:
-        raise InputError(_sentence(error, target, what, given)) from error
+        raise InputError(refusal(error, what, target, given=given)) from error
 
 
-def _sentence(error: ValidationError, target: Callable, what: str, given: Mapping[str, Any]) -> str:
-    """The first problem in words: what was wrong, where, what is allowed."""
+def validated(model: type[Model], what: str, content: Any, noun: str = "setting") -> Model:
+    """`content` as a `model`.
+
+    Raises:
+        InputError: if a key is unknown or missing, or a value is not allowed.
+    """
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise InputError(refusal(error, what, model, noun)) from error
+
+
+def refusal(
+    error: ValidationError, what: str, target: Any, noun: str = "setting", given: Collection = ()
+) -> str:
+    """The first problem in words: what was wrong, where, what is allowed.
+
+    Args:
+        what: how a user knows the target, the start of the sentence.
+        target: the function, dataclass or model that refused.
+        noun: what its keys are called.
+        given: keys that are not the user's to set.
+    """
     problem = error.errors()[0]
-    kind, names = problem["type"], [str(name) for name in problem["loc"]]
-    if kind == "unexpected_keyword_argument":
-        return _unknown(_part(target, names[:-1]), what, ".".join(names), given)
+    kind, place = problem["type"], [str(part) for part in problem["loc"]]
+    name = ".".join(place)
+    if kind in ("unexpected_keyword_argument", "extra_forbidden"):
+        return _unknown(_inside(target, place[:-1]), what, name, noun, given)
     if kind.startswith("missing"):
-        return f"{what} needs the setting {names[0]!r}, which is missing"
+        return f"{what} needs the {noun} {name!r}, which is missing"
     if isinstance(problem.get("ctx", {}).get("error"), InputError):
         return str(problem["ctx"]["error"])
-    reason = problem["msg"][0].lower() + problem["msg"][1:]
-    return f"{what}: {'.'.join(names)} = {problem['input']!r} is not allowed: {reason}"
+    reason = problem["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
+    reason = reason[0].lower() + reason[1:]
+    found = f"{name} = {problem['input']!r}" if name else repr(problem["input"])
+    return f"{what}: {found} is not allowed: {reason}"
 
 
-def _part(target: Callable, names: list[str]) -> Callable | None:
-    """The settings within settings that have these names; None for those in a list."""
-    for name in names:
-        known = getattr(target, "__pydantic_fields__", {})
-        if name not in known:
-            return None
-        target = known[name].annotation
+def _unknown(target: Any, what: str, name: str, noun: str, given: Collection[str]) -> str:
+    fields = fields_of(target)
+    if fields is None:
+        return f"{what} has no {noun} {name!r}"
+    allowed = [field for field in fields if field not in given]
+    return f"{what} has no {noun} {name!r}; allowed are {', '.join(allowed) or 'none'}"
+
+
+def fields_of(target: Any) -> dict[str, Any] | None:
+    """Name -> annotation of what a model, dataclass or function takes; None for anything else."""
+    known = getattr(target, "model_fields", getattr(target, "__pydantic_fields__", None))
+    if known is not None:
+        return {name: field.annotation for name, field in known.items()}
+    if isroutine(target):
+        return {name: each.annotation for name, each in signature(target).parameters.items()}
+    return None
+
+
+def _inside(target: Any, place: Iterable[str]) -> Any:
+    """What stands at a place within a model: a field, a value of a mapping, an item of a list."""
+    for name in place:
+        fields = fields_of(target)
+        inner = get_args(target)[-1:] if fields is None else [fields.get(name)]
+        target = _settled(inner[0]) if inner else None
     return target
 
 
-def _unknown(target: Callable | None, what: str, name: str, given: Mapping[str, Any]) -> str:
-    if target is None:
-        return f"{what} has no setting {name!r}"
-    allowed = [option for option in signature(target).parameters if option not in given]
-    return f"{what} has no setting {name!r}; allowed are {', '.join(allowed) or 'none'}"
+def _settled(annotation: Any) -> Any:
+    """An annotation without its metadata; of a union the part that has parts itself."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _settled(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        parts = [_settled(each) for each in get_args(annotation)]
+        return next((each for each in parts if fields_of(each) or get_args(each)), None)
+    return annotation

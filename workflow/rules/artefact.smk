@@ -13,8 +13,8 @@
 rule figure:
     """Make a figure and the page that explains it."""
     input:
-        records=PLAN.artefact_inputs,
-        notebook=PLAN.artefact_notebook,
+        records=PLAN.artefacts.inputs,
+        notebook=PLAN.artefacts.notebook,
     output:
         png=report(
             "results/{scale}/artefacts/{artefact}/{artefact}.png",
@@ -33,32 +33,31 @@ rule figure:
     benchmark:
         "logs/benchmarks/{scale}/artefacts/{artefact}.tsv"
     wildcard_constraints:
-        artefact="|".join(PLAN.named("figure")) or "none",
+        artefact=PLAN.artefacts.named("figure"),
     conda:
         "../../environment.yml"
     resources:
         mem_mb=2000,
         runtime=15,
     params:
-        parameters=PLAN.artefact_parameters,
-        caption=PLAN.artefact_caption,
-        code=PLAN.artefact_code,
+        # What the notebook is told: a trigger, and too long for a command line.
+        told=PLAN.artefacts.told,
+        settings=PLAN.settings_json(),
+        caption=PLAN.artefacts.caption,
+        code=PLAN.artefacts.code,
     shell:
         """
         exec &> >(tee {log.messages:q})
         python -m clustered_fl notebook \
-            --notebook {input.notebook:q} \
-            --parameters {params.parameters:q} \
+            --artefact {wildcards.artefact:q} \
+            --settings {params.settings:q} \
+            --ledgers config/papers \
             --executed {log.notebook:q} \
             --page {output.page:q}
         """
 
 
-rule table:
-    """Make a table and the page that explains it."""
-    input:
-        records=PLAN.artefact_inputs,
-        notebook=PLAN.artefact_notebook,
+use rule figure as table with:
     output:
         csv=report(
             "results/{scale}/artefacts/{artefact}/{artefact}.csv",
@@ -70,28 +69,5 @@ rule table:
         md="results/{scale}/artefacts/{artefact}/{artefact}.md",
         tex="results/{scale}/artefacts/{artefact}/{artefact}.tex",
         page="results/{scale}/artefacts/{artefact}/{artefact}.html",
-    log:
-        messages="logs/{scale}/artefacts/{artefact}.log",
-        notebook="logs/{scale}/artefacts/{artefact}.ipynb",
-    benchmark:
-        "logs/benchmarks/{scale}/artefacts/{artefact}.tsv"
     wildcard_constraints:
-        artefact="|".join(PLAN.named("table")) or "none",
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=2000,
-        runtime=15,
-    params:
-        parameters=PLAN.artefact_parameters,
-        caption=PLAN.artefact_caption,
-        code=PLAN.artefact_code,
-    shell:
-        """
-        exec &> >(tee {log.messages:q})
-        python -m clustered_fl notebook \
-            --notebook {input.notebook:q} \
-            --parameters {params.parameters:q} \
-            --executed {log.notebook:q} \
-            --page {output.page:q}
-        """
+        artefact=PLAN.artefacts.named("table"),

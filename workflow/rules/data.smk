@@ -4,8 +4,8 @@
 #   config/datasets.yaml                                    what each dataset must look like
 # OUTPUTS
 #   data/<source>/<dataset>.safetensors                     canonical arrays, verified
-#   data/<source>/drift/<key>/seed<seed>.safetensors        the same with clients' images transformed
-#   results/<scale>/federations/<name>/seed<seed>.safetensors    who holds what
+#   data/<source>/drift/<clients>/seed<seed>.safetensors    the same with clients' images transformed
+#   results/<scale>/federations/<clients>/seed<seed>.safetensors    which client holds what
 
 
 rule dataset:
@@ -27,7 +27,7 @@ rule dataset:
         source=PLAN.settings.data_source,
         mirror=PLAN.settings.mirror or "",
         complete="--complete" if PLAN.settings.scale == "paper" else "",
-        code=fingerprint("clustered_fl.data.sources"),
+        code=fingerprint("clustered_fl.data.sources:prepare"),
     shell:
         """
         exec &> >(tee {log:q})
@@ -45,23 +45,21 @@ rule dataset:
 rule drift:
     """Let every client transform its images once, and write all images as a dataset."""
     input:
-        data=PLAN.drifts.source,
+        data=PLAN.clients.source,
     output:
-        data=f"{PLAN.data}/drift/{{drift}}/seed{{seed}}.safetensors",
+        data=f"{PLAN.data}/drift/{{clients}}/seed{{seed}}.safetensors",
     log:
-        f"logs/data/{PLAN.settings.data_source}/drift/{{drift}}/seed{{seed}}.log",
+        f"logs/data/{PLAN.settings.data_source}/drift/{{clients}}/seed{{seed}}.log",
     benchmark:
-        f"logs/benchmarks/data/{PLAN.settings.data_source}/drift/{{drift}}/seed{{seed}}.tsv"
-    wildcard_constraints:
-        drift="[0-9a-f]{16}",
+        f"logs/benchmarks/data/{PLAN.settings.data_source}/drift/{{clients}}/seed{{seed}}.tsv"
     conda:
         "../../environment.yml"
     resources:
         mem_mb=2000,
         runtime=30,
     params:
-        settings=PLAN.drifts.settings,
-        code=PLAN.drifts.code,
+        settings=PLAN.clients.settings,
+        code=PLAN.clients.images_code,
     shell:
         """
         exec &> >(tee {log:q})
@@ -77,23 +75,21 @@ rule drift:
 rule partition:
     """Decide which client holds which samples, how it labels them and on what it is tested."""
     input:
-        data=PLAN.dataset_of,
+        data=PLAN.clients.divided,
     output:
-        federation="results/{scale}/federations/{name}/seed{seed}.safetensors",
+        federation="results/{scale}/federations/{clients}/seed{seed}.safetensors",
     log:
-        "logs/{scale}/federations/{name}/seed{seed}.log",
+        "logs/{scale}/federations/{clients}/seed{seed}.log",
     benchmark:
-        "logs/benchmarks/{scale}/federations/{name}/seed{seed}.tsv"
-    wildcard_constraints:
-        name="|".join(PLAN.clients),
+        "logs/benchmarks/{scale}/federations/{clients}/seed{seed}.tsv"
     conda:
         "../../environment.yml"
     resources:
         mem_mb=1000,
         runtime=5,
     params:
-        settings=PLAN.federation_settings,
-        code=PLAN.federation_code,
+        settings=PLAN.clients.settings,
+        code=PLAN.clients.code,
     shell:
         """
         exec &> >(tee {log:q})

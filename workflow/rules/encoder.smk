@@ -9,7 +9,7 @@
 rule encoder:
     """Train one autoencoder of the ledger and leave its record."""
     input:
-        data=PLAN.dataset_of,
+        data=PLAN.dataset,
     output:
         record="results/{scale}/encoders/{name}/record.json",
         cost="results/{scale}/encoders/{name}/cost.json",
@@ -20,7 +20,7 @@ rule encoder:
     benchmark:
         "logs/benchmarks/{scale}/encoders/{name}.tsv"
     wildcard_constraints:
-        name="|".join(PLAN.encoders) or "none",
+        name="|".join(PLAN.encoder.entries) or "none",
     # First of all: groupings wait for it, and runs for them, the longest way to a table.
     priority: 2
     conda:
@@ -29,8 +29,9 @@ rule encoder:
         mem_mb=3000,
         runtime=720,
     params:
-        config=PLAN.encoder_config,
-        code=fingerprint("clustered_fl.pretraining"),
+        config=PLAN.encoder.config,
+        code=PLAN.encoder.code,
+        identity=PLAN.identity,
     shell:
         """
         exec &> >(tee {log:q})
@@ -38,5 +39,6 @@ rule encoder:
             --config {params.config:q} \
             --data {input.data:q} \
             --code {params.code:q} \
+            --identity {params.identity:q} \
             --out "$(dirname {output.record:q})"
         """

@@ -1,32 +1,34 @@
-# Who is related to whom, found once before training.
+# Which clients are related, found once before training.
 #
 # REQUIRED INPUTS
 #   data/<source>/<dataset>.safetensors
-#   results/<scale>/federations/<name>/seed<seed>.safetensors
+#   results/<scale>/federations/<clients>/seed<seed>.safetensors
 #   results/<scale>/encoders/<encoder>/...    for groupings that need one, or
 #   results/<scale>/runs/<run>/seed<seed>/... of the run that is their profiler
 # OUTPUTS
 #   results/<scale>/groupings/<name>/seed<seed>/{record.json,cost.json}
-#   results/<scale>/groupings/<name>/seed<seed>/{relatedness.safetensors,comparisons.parquet}
+#   results/<scale>/groupings/<name>/seed<seed>/{relatedness,signatures}.safetensors
+#   results/<scale>/groupings/<name>/seed<seed>/comparisons.parquet
 
 
 rule grouping:
     """Find one grouping of the ledger and leave its record."""
     input:
-        data=PLAN.dataset_of,
-        federation=PLAN.hosts.federation,
-        encoder=PLAN.encoder_record,
+        data=PLAN.dataset,
+        federation=PLAN.federation,
+        below=PLAN.below_files,
     output:
         record="results/{scale}/groupings/{name}/seed{seed}/record.json",
         cost="results/{scale}/groupings/{name}/seed{seed}/cost.json",
         relatedness="results/{scale}/groupings/{name}/seed{seed}/relatedness.safetensors",
+        signatures="results/{scale}/groupings/{name}/seed{seed}/signatures.safetensors",
         comparisons="results/{scale}/groupings/{name}/seed{seed}/comparisons.parquet",
     log:
         "logs/{scale}/groupings/{name}/seed{seed}.log",
     benchmark:
         "logs/benchmarks/{scale}/groupings/{name}/seed{seed}.tsv"
     wildcard_constraints:
-        name="|".join(PLAN.groupings) or "none",
+        name="|".join(PLAN.grouping.entries) or "none",
     # Before runs, some of which wait for it.
     priority: 1
     conda:
@@ -35,9 +37,10 @@ rule grouping:
         mem_mb=4000,
         runtime=240,
     params:
-        config=PLAN.grouping_config,
-        encoder=PLAN.encoder_of,
-        code=PLAN.grouping_code,
+        config=PLAN.grouping.config,
+        below=PLAN.below,
+        code=PLAN.grouping.code,
+        identity=PLAN.identity,
     shell:
         """
         exec &> >(tee {log:q})
@@ -45,7 +48,8 @@ rule grouping:
             --config {params.config:q} \
             --data {input.data:q} \
             --federation {input.federation:q} \
-            --encoder {params.encoder:q} \
+            --encoder {params.below:q} \
             --code {params.code:q} \
+            --identity {params.identity:q} \
             --out "$(dirname {output.record:q})"
         """

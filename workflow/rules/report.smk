@@ -9,21 +9,19 @@
 #   results/<scale>/report/                    a site that opens from the folder, complete when zipped
 #   figures/<scale>/                           the same without executed notebooks, PDF and LaTeX
 #
-# Both folders are replaced as a whole when the new one is ready, so nothing stale stays behind. What
-# is published stays when publishing fails, hence `update`, and so do papers that were not asked for.
+# The report, and each paper's folder in figures/, is replaced as a whole when the new one is ready, so
+# nothing stale stays behind. What is published stays when publishing fails, hence `update`; published
+# records accumulate, and papers that were not asked for stay as they are.
 
 
 rule report_site:
     """Show every artefact and every verdict with the evidence."""
     input:
-        ledgers=expand("config/papers/{paper}.yaml", paper=PLAN.settings.papers),
+        ledgers=expand("config/papers/{paper}.yaml", paper=PLAN.ledgers),
         verdicts="results/{scale}/verdicts.csv",
         tested="results/{scale}/verdicts.tested",
-        artefacts=[file for name in PLAN.artefacts for file in PLAN.artefact_files(name)],
-        records=PLAN.records([run["family"] for run in PLAN.runs.values()]),
-        groupings=PLAN.grouping_files(list(PLAN.groupings)),
-        encoders=PLAN.encoder_files(list(PLAN.encoders)),
-        studies=PLAN.study_files(list(PLAN.studies)),
+        artefacts=PLAN.artefacts.files(),
+        records=PLAN.record_files(),
         templates=sorted(map(str, Path("src/clustered_fl/report/templates").iterdir())),
         guide="docs/add_your_own.md",
     output:
@@ -39,7 +37,7 @@ rule report_site:
         runtime=5,
     params:
         settings=PLAN.settings_json(),
-        code=fingerprint("clustered_fl.report.site"),
+        code=fingerprint("clustered_fl.report.site:build"),
     shell:
         """
         exec &> >(tee {log:q})
@@ -69,7 +67,7 @@ rule publish:
         runtime=5,
     params:
         settings=PLAN.settings_json(),
-        code=fingerprint("clustered_fl.publish"),
+        code=fingerprint("clustered_fl.report.publish:publish"),
     shell:
         """
         exec &> >(tee {log:q})
@@ -78,4 +76,28 @@ rule publish:
             --ledgers config/papers \
             --guide {input.guide:q} \
             --out "$(dirname {output.index:q})"
+        """
+
+
+rule archive:
+    """Add the records that are finished to figures/ and nothing else; `snakemake archive`."""
+
+    # Neither an output nor a benchmark: their presence would mean that nothing is left to do.
+    log:
+        f"logs/{PLAN.settings.scale}/archive.log",
+    conda:
+        "../../environment.yml"
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        settings=PLAN.settings_json(),
+        folder=f"figures/{PLAN.settings.scale}",
+    shell:
+        """
+        exec &> >(tee {log:q})
+        python -m clustered_fl archive \
+            --settings {params.settings:q} \
+            --ledgers config/papers \
+            --out {params.folder:q}
         """

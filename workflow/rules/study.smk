@@ -3,32 +3,35 @@
 # REQUIRED INPUTS
 #   none
 # OUTPUTS
-#   results/<scale>/studies/<study>/record.json, and beside it one parquet per table that it names
+#   results/<scale>/studies/<name>/{record.json,cost.json}, and one parquet per table that it names
 
 
 rule study:
     """Compute one study of the ledger."""
     output:
-        record="results/{scale}/studies/{study}/record.json",
+        record="results/{scale}/studies/{name}/record.json",
+        cost="results/{scale}/studies/{name}/cost.json",
     log:
-        "logs/{scale}/studies/{study}.log",
+        "logs/{scale}/studies/{name}.log",
     benchmark:
-        "logs/benchmarks/{scale}/studies/{study}.tsv"
+        "logs/benchmarks/{scale}/studies/{name}.tsv"
+    wildcard_constraints:
+        name="|".join(PLAN.study.entries) or "none",
     conda:
         "../../environment.yml"
     resources:
         mem_mb=2000,
         runtime=60,
     params:
-        function=PLAN.study_function,
-        settings=PLAN.study_settings,
-        code=PLAN.study_code,
+        config=PLAN.study.config,
+        code=PLAN.study.code,
+        identity=PLAN.identity,
     shell:
         """
         exec &> >(tee {log:q})
         python -m clustered_fl study \
-            --function {params.function:q} \
-            --settings {params.settings:q} \
+            --config {params.config:q} \
             --code {params.code:q} \
+            --identity {params.identity:q} \
             --out "$(dirname {output.record:q})"
         """

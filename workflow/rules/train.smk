@@ -2,7 +2,7 @@
 #
 # REQUIRED INPUTS
 #   data/<source>/<dataset>.safetensors
-#   results/<scale>/federations/<name>/seed<seed>.safetensors
+#   results/<scale>/federations/<clients>/seed<seed>.safetensors
 #   results/<scale>/groupings/<grouping>/seed<seed>/...    for runs that average by one
 # OUTPUTS
 #   results/<scale>/runs/<name>/seed<seed>/{record.json,cost.json,rounds.parquet,models.safetensors}
@@ -15,9 +15,9 @@
 rule train:
     """Train one run of the ledger and leave its record."""
     input:
-        data=PLAN.dataset_of,
-        federation=PLAN.hosts.federation,
-        grouping=PLAN.grouping_record,
+        data=PLAN.dataset,
+        federation=PLAN.federation,
+        below=PLAN.below_files,
     output:
         record="results/{scale}/runs/{name}/seed{seed}/record.json",
         cost="results/{scale}/runs/{name}/seed{seed}/cost.json",
@@ -28,21 +28,22 @@ rule train:
     benchmark:
         "logs/benchmarks/{scale}/runs/{name}/seed{seed}.tsv"
     wildcard_constraints:
-        name="|".join(PLAN.runs),
+        name="|".join(PLAN.run.entries) or "none",
     conda:
         "../../environment.yml"
     threads: 1
     resources:
         gpu=1 if PLAN.settings.device == "cuda" else 0,
-        mem_mb=lambda wildcards: PLAN.runs[wildcards.name]["memory_mb"],
+        mem_mb=PLAN.run.memory,
         runtime=1440,
     params:
-        config=PLAN.run_config,
-        code=PLAN.run_code,
+        config=PLAN.run.config,
+        code=PLAN.run.code,
+        identity=PLAN.identity,
         device=PLAN.settings.device,
         path=PLAN.settings.path,
         paths="results/{scale}/paths",
-        grouping=PLAN.grouping_of,
+        below=PLAN.below,
         checkpoint="results/{scale}/checkpoints/{name}/seed{seed}.safetensors",
     shell:
         """
@@ -53,10 +54,11 @@ rule train:
             --federation {input.federation:q} \
             --checkpoint {params.checkpoint:q} \
             --code {params.code:q} \
+            --identity {params.identity:q} \
             --device {params.device:q} \
             --path {params.path:q} \
             --paths {params.paths:q} \
-            --grouping {params.grouping:q} \
+            --grouping {params.below:q} \
             --workers {threads} \
             --out "$(dirname {output.record:q})"
         """

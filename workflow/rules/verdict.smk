@@ -10,12 +10,10 @@
 
 
 rule verdicts:
-    """Judge every claim of the ledgers by its predicate."""
+    """Judge every claim of the ledgers by what it measures."""
     input:
-        ledgers=expand("config/papers/{paper}.yaml", paper=PLAN.settings.papers),
-        records=PLAN.records([run["family"] for run in PLAN.runs.values()]),
-        groupings=PLAN.grouping_files(list(PLAN.groupings)),
-        studies=PLAN.study_files(list(PLAN.studies)),
+        ledgers=expand("config/papers/{paper}.yaml", paper=PLAN.ledgers),
+        records=PLAN.record_files(),
     output:
         table="results/{scale}/verdicts.csv",
     log:
@@ -29,7 +27,7 @@ rule verdicts:
         runtime=10,
     params:
         settings=PLAN.settings_json(),
-        code=fingerprint(*PLAN.claim_modules()),
+        code=PLAN.claims_code(),
     shell:
         """
         exec &> >(tee {log:q})
@@ -44,7 +42,7 @@ rule test_results:
     """Test that every claim has one honest verdict and every artefact has numbers."""
     input:
         table="results/{scale}/verdicts.csv",
-        artefacts=[file for name in PLAN.artefacts for file in PLAN.artefact_files(name)],
+        artefacts=PLAN.artefacts.files(),
     output:
         tested=touch("results/{scale}/verdicts.tested"),
     log:
@@ -58,7 +56,7 @@ rule test_results:
         runtime=5,
     params:
         settings=PLAN.settings_json(),
-        code=fingerprint("clustered_fl.claims.consistency"),
+        code=fingerprint("clustered_fl.claims.consistency:check_results"),
     shell:
         """
         exec &> >(tee {log:q})

@@ -1,0 +1,83 @@
+"""What is written of a run; `clustered_fl.records.reading` says what the files hold."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from safetensors.torch import save_file
+
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.engine.training import Engine
+from clustered_fl.files import replacing, write_json
+from clustered_fl.methods.state import Row, State
+from clustered_fl.models.numerics import NUMERICS
+from clustered_fl.records import reading as records
+from clustered_fl.records.machine import described, peak_memory
+
+KEPT_BYTES = 2**26
+"""Models of all groups together that are kept: a record of thousands of clients stays small."""
+Config = dict[str, Any]
+"""What a ledger states of one job, resolved for one scale and seed."""
+
+
+@dataclass
+class Run:
+    """A run in progress, with the method's module and the measurements so far (`rows`).
+
+    `seconds` are those spent on its `completed` rounds, interruptions not counted.
+    """
+
+    config: Config
+    method: ModuleType
+    settings: Any
+    engine: Engine
+    state: State
+    rows: list[Row] = field(default_factory=list)
+    completed: int = 0
+    seconds: float = 0.0
+
+
+def write(
+    run: Run, dataset: Dataset, clients_digest: str, origin: records.Origin, out: Path, workers: int
+) -> None:
+    """Write the four files of a record; record.json last: its presence means a whole one."""
+    models = run.state.models
+    small = models.numel() * models.element_size() <= KEPT_BYTES
+    kept = enumerate(run.state.leaves) if small else ()
+    tensors = {f"node{leaf}.model": models[group] for group, leaf in kept} | run.state.cached
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in sorted(tensors.items())}
+    with replacing(out / records.MODELS) as beside:
+        save_file(tensors, beside)
+    records.write_rounds(out / records.ROUNDS, run.rows)
+    cost = {"seconds": round(run.seconds, 3)}  # a tiny run takes hundredths
+    write_json(out / records.COST, cost | {"peak_memory_mb": peak_memory(), "threads": workers})
+    write_json(out / records.RECORD, _record(run, dataset, clients_digest, origin))
+
+
+def _record(
+    run: Run, dataset: Dataset, clients_digest: str, origin: records.Origin
+) -> dict[str, Any]:
+    state, federation, newcomers = run.state, run.engine.federation, []
+    if federation.newcomers and hasattr(run.method, "assign_newcomers"):
+        newcomers = run.method.assign_newcomers(state, run.engine, run.settings, run.completed)
+    maps, metric = federation.label_maps, run.engine.task.metric
+    own_names = bool((maps == np.arange(maps.shape[1])).all())
+    scores = [row for row in run.rows if (row[1], row[3]) == ("client", metric)]
+    return described(run.config, origin, run.engine.device) | {
+        "data": dataset.described,
+        "federation_digest": clients_digest,
+        "label_maps": [] if own_names else maps.tolist(),
+        "path": run.engine.path,
+        "numerics": NUMERICS,
+        "parameters": state.models.shape[1],
+        "metric": metric,
+        "test_rows": len(np.unique(np.concatenate(federation.test_sets))),
+        "rounds": run.completed,
+        "score": float(np.mean([row[4] for row in scores if row[0] == scores[-1][0]])),
+        "groups": [state.leaves[group] for group in state.grouping],
+        "true_groups": federation.groups[: federation.clients].tolist(),
+        "tree": state.pack()[1]["tree"],
+        "newcomers": newcomers,
+    }

@@ -1,0 +1,55 @@
+"""One study: a computation without training, from clustered_fl.theory; it leaves tables."""
+
+import platform
+import time
+from collections.abc import Callable
+from importlib import import_module
+from inspect import isfunction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clustered_fl.errors import InputError
+from clustered_fl.files import digest, replacing, write_json
+from clustered_fl.options import call
+from clustered_fl.records import reading as records
+
+SEED = 0
+"""Of all random draws of a study."""
+
+
+def execute(config: dict[str, Any], origin: records.Origin, out: Path) -> None:
+    """Call a function below `clustered_fl.theory` and write its tables and a record to `out`.
+
+    Every table becomes `<key>.parquet`; record.json comes last, so that its presence means whole.
+    `config` has "function" (paper.module.function) and "settings", its arguments.
+
+    Raises: InputError if there is no such function, or it has no such setting.
+    """
+    compute, started = _function(config["function"]), time.monotonic()
+    tables = call(compute, f"study {config['function']}", config["settings"], seed=SEED)
+    for key, table in tables.items():
+        with replacing(out / f"{key}.parquet") as beside:
+            table.to_parquet(beside, index=False)
+    write_json(out / records.COST, {"seconds": round(time.monotonic() - started, 1)})
+    record = {
+        "config": config,
+        "config_digest": digest(config),
+        **origin._asdict(),
+        "seed": SEED,
+        "tables": sorted(tables),
+        "versions": {"python": platform.python_version(), "numpy": np.__version__},
+    }
+    write_json(out / records.RECORD, record)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, _, last = name.rpartition(".")
+    try:
+        found = getattr(import_module(f"clustered_fl.theory.{module}"), last)
+    except (ImportError, AttributeError):
+        found = None
+    if not isfunction(found):
+        raise InputError(f"there is no study {name!r} below clustered_fl.theory")
+    return found

@@ -1,0 +1,1 @@
+"""What jobs leave behind, and how to read it."""

@@ -1,0 +1,143 @@
+"""All records of a paper in one file: everything of them that figures, tables and claims need.
+
+A row is one record: what it is of, its identity (`clustered_fl.workflow.kinds`), the version of the
+code that made it, and its files as they were. The models of runs are left out: they would take
+gigabytes, and nothing that is shown needs them.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from clustered_fl.errors import InputError
+from clustered_fl.files import read_json, replacing
+from clustered_fl.records.reading import COST, MODELS, RECORD
+
+FILE = "records.parquet"
+MARK = "restored"
+"""File beside a record that was not computed here: the identity that it was restored with."""
+
+_TEXTS = dict.fromkeys(
+    ("kind", "entry", "name", "seed", "identity", "data", "made_by"), pa.string()
+)
+_SCHEMA = pa.schema(_TEXTS | {"seed": pa.int64(), "files": pa.map_(pa.string(), pa.binary())})
+
+
+class Key(NamedTuple):
+    """What a record is of."""
+
+    kind: str
+    name: str
+    seed: int
+
+
+class Packed(NamedTuple):
+    """One record.
+
+    Attributes:
+        entry: name in the ledger, of which `name` is one where it has a sweep.
+        identity: "" for a record that is too old to be restored.
+        data: digest of the dataset that it was computed from, "" for none.
+        made_by: version of the code that made it.
+        files: name -> content; empty where they were not asked for.
+    """
+
+    kind: str
+    entry: str
+    name: str
+    seed: int
+    identity: str
+    data: str
+    made_by: str
+    files: Mapping[str, bytes]
+
+    @property
+    def key(self) -> Key:
+        """What it is of."""
+        return Key(self.kind, self.name, self.seed)
+
+
+def pack(key: Key, entry: str, folder: Path, made_by: str, left_out: Iterable[str] = ()) -> Packed:
+    """The record in a folder.
+
+    Args:
+        left_out: files that nothing shows, besides the models of runs.
+    Raises:
+        InputError: if there is no record.
+    """
+    record = read_json(folder / RECORD)
+    identity, data = record.get("identity", ""), record.get("data", {}).get("digest", "")
+    skipped = {MODELS, *left_out, MARK}
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in skipped)
+    files = {path.name: path.read_bytes() for path in paths if not path.name.startswith(".")}
+    return Packed(key.kind, entry, key.name, key.seed, identity, data, made_by, files)
+
+
+def unpack(packed: Packed, folder: Path) -> None:
+    """Put a record in place as if it had been computed there, record.json last."""
+    files = {MARK: packed.identity.encode()} | packed.files
+    for name, content in sorted(files.items(), key=lambda each: each[0] == RECORD):
+        with replacing(folder / name) as beside:
+            beside.write_bytes(content)
+
+
+def read(path: Path, files: bool = True) -> dict[Key, Packed]:
+    """All records of an archive, none if there is no archive.
+
+    Args:
+        files: also read their files.
+    Raises:
+        InputError: if it is damaged.
+    """
+    if not path.exists():
+        return {}
+    names = [name for name in _SCHEMA.names if files or name != "files"]
+    try:
+        rows = parquet.read_table(path, columns=names).to_pylist()
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"cannot read {path}: {reason}; take it from the repository") from error
+    found = (Packed(**row | {"files": dict(row.get("files") or ())}) for row in rows)
+    return {packed.key: packed for packed in found}
+
+
+def write(path: Path, records: Iterable[Packed]) -> None:
+    """Write an archive, whole or not at all; equal records give equal bytes."""
+    rows = [each._asdict() | {"files": sorted(each.files.items())} for each in records]
+    table = pa.Table.from_pylist(sorted(rows, key=_place), schema=_SCHEMA)
+    # One page for all files, because records resemble each other.
+    pages = {"use_dictionary": False, "data_page_size": 2**28}
+    with replacing(path) as beside:
+        parquet.write_table(table, beside, compression="zstd", compression_level=19, **pages)
+
+
+def _place(row: Mapping[str, object]) -> tuple[object, ...]:
+    return row["kind"], row["name"], row["seed"]
+
+
+def union(first: Mapping[Key, Packed], second: Mapping[Key, Packed]) -> dict[Key, Packed]:
+    """The records of two archives; of equal results the first's.
+
+    Raises:
+        InputError: if they have different results of the same.
+    """
+    for key in first.keys() & second.keys():
+        if not _alike(first[key], second[key]):
+            raise InputError(
+                f"{key.kind} {key.name}, seed {key.seed}, has two results, made by "
+                f"{first[key].made_by} and {second[key].made_by}; remove one of them"
+            )
+    return {**second, **first}
+
+
+def _alike(first: Packed, second: Packed) -> bool:
+    """Whether two records have the same identity and measurements, on whatever machines."""
+    about = (RECORD, COST)
+    ours, theirs = (
+        {name: content for name, content in each.files.items() if name not in about}
+        for each in (first, second)
+    )
+    return first.identity == second.identity and ours == theirs

@@ -1,0 +1,75 @@
+"""Which records there are and where: one table for claims, metrics and notebooks.
+
+Columns: kind ("run", "grouping", "encoder" or "study"), entry (its name in the ledger), name (of a
+run; one of several where the entry has a sweep), seed and folder.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from clustered_fl.errors import InputError
+from clustered_fl.files import replacing
+from clustered_fl.records.reading import load_record
+
+Kind = Literal["run", "grouping", "encoder", "study"]
+COLUMNS = ("kind", "entry", "name", "seed", "folder")
+
+
+def build(rows: Iterable[tuple[Kind, str, str, int, str]]) -> pd.DataFrame:
+    """The index with these rows."""
+    return pd.DataFrame(list(rows), columns=list(COLUMNS))
+
+
+def write(records: pd.DataFrame, path: Path) -> None:
+    """Write the index as CSV, whole or not at all."""
+    with replacing(path) as beside:
+        records.to_csv(beside, index=False)
+
+
+def read(path: str | Path) -> pd.DataFrame:
+    """Read what `write` wrote.
+
+    Raises:
+        InputError: if there is no such file.
+    """
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the index of records {path}: {error}") from error
+
+
+def chosen(records: pd.DataFrame, kind: Kind, *entries: str) -> pd.DataFrame:
+    """The records of one kind, of these entries in their order; of all if none is named."""
+    own = records[records["kind"] == kind]
+    if not entries:
+        return own
+    parts = [own[own["entry"] == entry] for entry in entries]
+    return pd.concat(parts) if parts else own[:0]
+
+
+def folder(records: pd.DataFrame, kind: Kind, name: str, seed: int | None = None) -> Path:
+    """Folder of one record; without a seed that of the first.
+
+    Raises:
+        InputError: if it is not there.
+    """
+    own = records[(records["kind"] == kind) & (records["name"] == name)]
+    own = own if seed is None else own[own["seed"] == seed]
+    if own.empty:
+        of = "" if seed is None else f", seed {seed}"
+        raise InputError(f"there is no record of {kind} {name}{of}; it was not computed")
+    return Path(own["folder"].iloc[0])
+
+
+def each(records: pd.DataFrame) -> Iterator[tuple[str, int, Path]]:
+    """Name, seed and folder of every record, in order."""
+    for name, seed, path in zip(records["name"], records["seed"], records["folder"], strict=True):
+        yield name, int(seed), Path(path)
+
+
+def loaded(records: pd.DataFrame) -> list[dict[str, Any]]:
+    """The records themselves, in order."""
+    return [load_record(path) for _, _, path in each(records)]

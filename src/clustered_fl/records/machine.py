@@ -1,0 +1,47 @@
+"""What a computation was made by, what it ran on and what it cost, as records say it."""
+
+import platform
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from clustered_fl.files import digest
+from clustered_fl.records.reading import Origin
+
+
+def described(config: dict[str, Any], origin: Origin, device: torch.device) -> dict[str, Any]:
+    """The part of a record that says how it was made."""
+    return {
+        "config": config,
+        "config_digest": digest(config),
+        **origin._asdict(),
+        "device": device_name(device),
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions on which bits may depend."""
+    python = platform.python_version()
+    return {"python": python, "torch": torch.__version__, "numpy": np.__version__}
+
+
+def peak_memory() -> int:
+    """The largest resident memory of this process so far, in MB."""
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(kilobytes / (2**20 if sys.platform == "darwin" else 2**10))  # macOS reports bytes
+
+
+def device_name(device: torch.device) -> str:
+    """The processor or the GPU, as its maker calls it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,76 @@
+"""Which clients are related: what a grouping leaves, for methods that average by it and notebooks.
+
+relatedness.safetensors    which clients are related: the first four arrays of `Relatedness`
+signatures.safetensors     what it was found from, which can be large: the others
+comparisons.parquet        how well other settings would have found the true groups
+record.json, cost.json     as of a run (`clustered_fl.records.reading`)
+"""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from clustered_fl.errors import InputError
+from clustered_fl.files import replacing
+
+FILE, SIGNATURES = "relatedness.safetensors", "signatures.safetensors"
+COMPARISONS = "comparisons.parquet"
+SENT = ("distances", "signatures", "points")
+
+
+@dataclass(frozen=True)
+class Relatedness:
+    """Relatedness of M clients and how it came about.
+
+    Attributes:
+        related: uint8 [M, M]; row i says whose models client i averages.
+        groups: int64 [M], the disjoint clusters.
+        placed: int64 [newcomers], for each the client whose model it gets.
+        later: uint8 [M + newcomers, M + newcomers], found again with them; empty if it was not.
+        distances: float32 [M, M], before the threshold.
+        signatures: float32 [M + newcomers, k, e], what a client sends.
+        points: float32 [M, k, u], signatures on the manifold; u = e where there is no UMAP.
+    """
+
+    related: np.ndarray
+    groups: np.ndarray
+    placed: np.ndarray
+    later: np.ndarray
+    distances: np.ndarray
+    signatures: np.ndarray
+    points: np.ndarray
+
+
+def save(found: Relatedness, folder: Path) -> None:
+    """Write the arrays to `folder`, each file whole or not at all."""
+    arrays = {f.name: np.ascontiguousarray(getattr(found, f.name)) for f in fields(found)}
+    sent = {name: arrays.pop(name) for name in SENT}
+    if np.array_equal(sent["points"], sent["signatures"][: len(sent["points"])]):
+        del sent["points"]
+    for name, content in ((SIGNATURES, sent), (FILE, arrays)):
+        with replacing(folder / name) as beside:
+            save_file(content, beside)
+
+
+def load(folder: Path, signatures: bool = True) -> Relatedness:
+    """Read what `save` wrote.
+
+    Args:
+        signatures: read them too; else they, the points and the distances are empty.
+    Raises:
+        InputError: if a file is missing or damaged.
+    """
+    found, empty = _arrays(folder / FILE), np.zeros((0, 0, 0), np.float32)
+    sent = _arrays(folder / SIGNATURES) if signatures else dict.fromkeys(SENT, empty)
+    sent.setdefault("points", sent["signatures"][: len(found["groups"])])
+    return Relatedness(**found, **sent)
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"cannot read {path}: {error}; find the grouping again") from error

@@ -1,0 +1,124 @@
+"""Which records of a plan are taken from the published archives, in place of being computed.
+
+A record is taken if it was made with the settings and the code that the plan has now, and so was
+everything that it rests on (`Kind.identity`), and if its data are those at hand, where any are. One
+that was computed here stays. The models of runs are not in an archive: where a grouping must be
+computed, the run that is its profiler is trained too.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from clustered_fl.data.dataset import digest_of
+from clustered_fl.files import read_json
+from clustered_fl.records.archive import FILE, MARK, Key, Packed, read
+from clustered_fl.records.reading import RECORD
+from clustered_fl.workflow.clients import Clients
+from clustered_fl.workflow.kinds import Kind
+
+NAMED = 8
+"""Records that are listed by name at the start of a run."""
+
+
+class Archives:
+    """The published records of some papers, and which of them a plan takes.
+
+    Args:
+        folders: of the papers that are published at this scale, such as `figures/desktop/cfl`.
+        data: folder of the datasets.
+    Attributes:
+        taken: what is restored.
+    """
+
+    def __init__(
+        self, kinds: Iterable[Kind], clients: Clients, folders: Iterable[Path], data: str
+    ) -> None:
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._clients, self._data = clients, data
+        self._of = cache(self._identity)
+        self._files = {folder: read(folder / FILE, files=False) for folder in folders}
+        self._places = {key: folder / FILE for folder, own in self._files.items() for key in own}
+        self.taken = {
+            packed.key
+            for own in self._files.values()
+            for packed in own.values()
+            if self._fits(packed) and not self.is_here(packed.key)
+        }
+        self.taken -= set(self._needed_to_compute())
+
+    def _identity(self, kind: str, name: str, seed: int) -> str:
+        return self._kinds[kind].identity(name, seed, self._of)
+
+    def identity(self, kind: Kind, wildcards: Any) -> str:
+        """Identity of the record that a job computes."""
+        return self._of(kind.name, wildcards.name, int(getattr(wildcards, "seed", 0)))
+
+    def _fits(self, packed: Packed) -> bool:
+        kind = self._kinds[packed.kind]
+        if packed.name not in kind.entries or packed.seed not in kind[packed.name].seeds:
+            return False
+        return packed.identity == self._of(*packed.key) and self._data_at_hand(packed)
+
+    def _data_at_hand(self, packed: Packed) -> bool:
+        """Whether the data here, if there are any, are those of the record."""
+        config = self._kinds[packed.kind][packed.name].config
+        if "dataset" not in config:
+            return True
+        plain = f"{self._data}/{config['dataset']}.safetensors"
+        own = self._clients.dataset(config, packed.seed) if "federation" in config else plain
+        return digest_of(Path(own)) in (None, packed.data)
+
+    def _folder(self, key: Key) -> Path:
+        return Path(self._kinds[key.kind].folder(key.name, key.seed))
+
+    def is_here(self, key: Key) -> bool:
+        """Whether a record was computed here, with the settings and the code of the plan."""
+        record = self._folder(key) / RECORD
+        if not record.exists() or (record.parent / MARK).exists():
+            return False
+        return read_json(record).get("identity") == self._of(*key)
+
+    def _needed_to_compute(self) -> Iterator[Key]:
+        """Profilers of groupings that will be computed."""
+        for name, entry in self._kinds["grouping"].entries.items():
+            for seed in entry.seeds:
+                key = Key("grouping", name, seed)
+                if key not in self.taken and not self.is_here(key):
+                    yield from (Key(k, below, seed) for k, below in entry.rests_on if k == "run")
+
+    def told(self) -> str:
+        """What is taken and what is not, for the user; "" where nothing is published."""
+        known = (packed for own in self._files.values() for packed in own.values())
+        others = [packed for packed in known if not self._fits(packed)]
+        if not self._places:
+            return ""
+        text = f"{len(self.taken)} published records are taken in place of being computed."
+        if others:
+            named = ", ".join(f"{each.name} (seed {each.seed})" for each in others[:NAMED])
+            more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+            text += f" Of other settings, code or data, and not taken: {named}{more}."
+        return text
+
+    def constraint(self, kind: Kind) -> str:
+        """Regular expression of the records of one kind that are restored."""
+        folders = (self._folder(key) for key in self.taken if key.kind == kind.name)
+        start = Path(kind.place.format(name="", seed="")).parts[:3]
+        own = sorted(re.escape("/".join(folder.parts[len(start) :])) for folder in folders)
+        return "|".join(own) or "none"
+
+    def file_of(self, kind: Kind) -> Callable[[Any], str]:
+        """Input function: the archive of the record `name` or `name/seed0`."""
+        return lambda wildcards: str(self._places[_key(kind, wildcards.record)])
+
+    def key_of(self, kind: Kind) -> Callable[[Any], str]:
+        """Parameter function: what such a record is of, as JSON."""
+        return lambda wildcards: json.dumps(_key(kind, wildcards.record))
+
+
+def _key(kind: Kind, record: str) -> Key:
+    name, _, seed = record.partition("/seed")
+    return Key(kind.name, name, int(seed or 0))

@@ -1,0 +1,106 @@
+"""The tables and figures of a plan: what each reads, and what makes it anew."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from clustered_fl.errors import InputError
+from clustered_fl.ledger.schema import Artefact
+from clustered_fl.ledger.settings import Settings
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.records import index
+from clustered_fl.workflow.fingerprint import fingerprint_of_text
+from clustered_fl.workflow.kinds import Kind
+
+FORMATS = {"figure": ("png", "pdf", "svg", "csv"), "table": ("csv", "md", "tex")}
+SECTIONS = {"run": "runs", "grouping": "groupings", "encoder": "encoders", "study": "studies"}
+
+
+class Artefacts:
+    """The artefacts of some ledgers, as the workflow's rules ask for them.
+
+    Attributes:
+        entries: those that can be made at this scale, by name.
+    """
+
+    def __init__(
+        self, ledgers: Iterable[Ledger], kinds: Iterable[Kind], results: str, settings: Settings
+    ) -> None:
+        self._kinds, self._results, self._settings = tuple(kinds), results, settings
+        named = {name: each for ledger in ledgers for name, each in ledger.artefacts.items()}
+        self.entries = {name: each for name, each in named.items() if self._is_made(each)}
+
+    def _is_made(self, artefact: Artefact) -> bool:
+        """Not a figure of runs none of which is trained at this scale."""
+        kinds = {kind.name: kind for kind in self._kinds}
+        runs = [kinds["run"][name] for name in kinds["run"].members(artefact.runs)]
+        return not runs or any(run.seeds for run in runs)
+
+    def require_notebooks(self) -> None:
+        """Refuse a ledger that names a notebook which is not there, before anything is trained.
+
+        Raises:
+            InputError: naming the artefact and the notebook.
+        """
+        for name, artefact in self.entries.items():
+            path = Path("notebooks", artefact.notebook)
+            if not path.is_file():
+                raise InputError(f"{name} names the notebook {path}, which is not there")
+
+    def _reads(self, name: str) -> list[tuple[Kind, list[str]]]:
+        return [(kind, getattr(self.entries[name], SECTIONS[kind.name])) for kind in self._kinds]
+
+    def records(self, name: str) -> pd.DataFrame:
+        """The index of everything that a notebook reads."""
+        parts = self._reads(name)
+        return index.build(row for kind, names in parts for row in kind.records(names))
+
+    def inputs(self, wildcards: Any) -> list[str]:
+        """The files of these records."""
+        parts = self._reads(wildcards.artefact)
+        return [file for kind, names in parts for file in kind.files_of(names)]
+
+    def notebook(self, wildcards: Any) -> str:
+        """Source of an artefact's notebook."""
+        return f"notebooks/{self.entries[wildcards.artefact].notebook}"
+
+    def code(self, wildcards: Any) -> str:
+        """Fingerprint of everything first-party that the notebook uses."""
+        cells = json.loads(Path(self.notebook(wildcards)).read_text())["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        return fingerprint_of_text("\n".join(code), "clustered_fl.jobs.notebook:execute")
+
+    def parameters(self, name: str) -> dict[str, Any]:
+        """Values of the notebook's parameters cell, but for the index of records and the folder."""
+        source = self._settings.data_source
+        about = {"artefact": name, "scale": self._settings.scale, "source": source}
+        return about | self.entries[name].parameters
+
+    def told(self, wildcards: Any) -> str:
+        """What decides an artefact besides its records' content and its code, as JSON.
+
+        The order counts: it is that of the rows and columns that are shown.
+        """
+        records = self.records(wildcards.artefact).to_dict("list")
+        return json.dumps(self.parameters(wildcards.artefact) | {"records": records})
+
+    def caption(self, wildcards: Any) -> str:
+        """Title, caption and place in the paper, for the workflow's report."""
+        artefact = self.entries[wildcards.artefact]
+        return f"**{artefact.title}** ({artefact.where}). {artefact.caption}"
+
+    def named(self, kind: str) -> str:
+        """Names of all artefacts of one kind, for a wildcard's constraint."""
+        return "|".join(name for name, each in self.entries.items() if each.kind == kind) or "none"
+
+    def files(self, names: Iterable[str] | None = None) -> list[str]:
+        """What artefacts leave, all of them if none is named: pages, figures and tables."""
+        chosen = [name for name in (names or self.entries) if name in self.entries]
+        return [
+            f"{self._results}/artefacts/{name}/{name}.{suffix}"
+            for name in chosen
+            for suffix in ("html", *FORMATS[self.entries[name].kind])
+        ]

@@ -1,0 +1,196 @@
+"""Everything that the ledgers set is checked before anything runs, whatever the scale asked for.
+
+A setting that a method, a model or a partition does not have would otherwise be refused by the job
+that meets it, hours later. What depends on the data is not known here, such as whether a dataset
+fills the clients that are asked for.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from clustered_fl.claims import bounds
+from clustered_fl.claims.binding import bind, function_of
+from clustered_fl.data.partitions import partition_settings
+from clustered_fl.errors import InputError
+from clustered_fl.groupings import grouping_module
+from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
+from clustered_fl.ledger.schema import SCALES, Claim
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.methods import method_module
+from clustered_fl.models import TEXT_MODELS, model_entry
+from clustered_fl.models.inputs import separated
+from clustered_fl.options import call, fields_of, validated
+from clustered_fl.workflow.declared import declared
+from clustered_fl.workflow.source import read
+
+OF_A_GROUPING = ("relatedness", "placed", "later")
+"""Settings of a method that the job gives itself, and a ledger may not."""
+
+Settings = dict[str, Any]
+Part = tuple[str, str, Settings]
+"""Where it is, in words; the kind of part, a key of `CHECKS`; what is set."""
+
+
+def check(ledgers: Mapping[str, Ledger], datasets: Collection[str]) -> None:
+    """Build the settings of everything at every scale.
+
+    Raises:
+        InputError: naming the entry and what is allowed.
+    """
+    _require_one_home(ledgers)
+    seen = set()
+    for ledger in ledgers.values():
+        for where, kind, settings in _parts(ledger, datasets):
+            known = kind, json.dumps(settings, sort_keys=True)
+            if known not in seen:
+                seen.add(known)
+                with _named(where):
+                    CHECKS[kind](settings)
+        for name, claim in ledger.claims.items():
+            with _named(f"claim {name}"):
+                check_claim(claim, ledger)
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    """Say of what is refused where it is."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _require_one_home(ledgers: Mapping[str, Ledger]) -> None:
+    """All papers share their targets and the folders of their records."""
+    homes: dict[str, str] = dict.fromkeys(ledgers, "name of a paper")
+    for paper, ledger in ledgers.items():
+        sections = (ledger.encoders, ledger.groupings, ledger.runs, ledger.studies)
+        for name in (name for each in (*sections, ledger.artefacts) for name in each):
+            if homes.setdefault(name, paper) != paper:
+                raise InputError(f"{paper}: the name {name!r} is taken ({homes[name]})")
+
+
+def _parts(ledger: Ledger, datasets: Collection[str]) -> Iterator[Part]:
+    for scale in SCALES:
+        found: dict[str, Settings] = {}
+        for name, run in resolved_runs(ledger, scale).items():
+            config = run["config"]
+            found[f"run {name}"] = {key: config[key] for key in ("federation", "model", "training")}
+            grouped = {"grouping": bool(config["grouping"])}
+            found[f"run {name}"] |= {"method": config["method"] | grouped} | _data(config, datasets)
+        for name, grouping in resolved_groupings(ledger, scale).items():
+            config = grouping["config"]
+            method = config["method"] | {"profiler": bool(config["profiler"])}
+            own = {"federation": config["federation"], "grouping": method}
+            found[f"grouping {name}"] = own | _data(config, datasets)
+        for name, config in resolved_encoders(ledger, scale).items():
+            own = {"encoder": config["model"], "encoder training": config["training"]}
+            found[f"encoder {name}"] = own | _data(config, datasets)
+        for name, study in ledger.studies.items():
+            settings = study.settings | study.scales.get(scale, {})
+            found[f"study {name}"] = {"study": {"function": study.function} | settings}
+        for where, parts in found.items():
+            yield from ((f"{where} at scale {scale}", kind, each) for kind, each in parts.items())
+
+
+def _data(config: Settings, datasets: Collection[str]) -> Settings:
+    return {"dataset": {"name": config["dataset"], "known": sorted(datasets)}}
+
+
+def _dataset(settings: Settings) -> None:
+    if settings["name"] not in settings["known"]:
+        allowed = ", ".join(settings["known"])
+        raise InputError(f"there is no dataset {settings['name']!r}; allowed are {allowed}")
+
+
+def _federation(settings: Settings) -> None:
+    kind, own = _taken(settings, "kind")
+    validated(partition_settings(kind), f"partition {kind}", own)
+
+
+def _model(settings: Settings) -> None:
+    name, _ = _taken(settings, "name")
+    module, _, function = model_entry(name).partition(":")
+    _, own = _taken(separated(settings)[1], "name")
+    of_data = {} if name in TEXT_MODELS else {"channels": 1, "side": 1, "classes": 1}
+    call(declared(module, function), f"model {name}", own, **of_data)
+
+
+def _training(settings: Settings) -> None:
+    call(declared("clustered_fl.engine.workload", "LocalSettings"), "local training", settings)
+
+
+def _method(settings: Settings) -> None:
+    grouped, settings = _taken(settings, "grouping")
+    name, own = _taken(settings, "name")
+    known = declared(method_module(name), "Settings")
+    takes = OF_A_GROUPING[0] in fields_of(known)
+    if grouped and not takes:
+        raise InputError(f"method {name} averages by no grouping; drop `grouping:` from the run")
+    found = np.zeros((1, 1)) if grouped else None
+    call(known, f"method {name}", own, **(dict.fromkeys(OF_A_GROUPING, found) if takes else {}))
+
+
+def _grouping(settings: Settings) -> None:
+    profiled, settings = _taken(settings, "profiler")
+    name, own = _taken(settings, "name")
+    module = grouping_module(name)
+    if profiled and "profile" not in read(module, "the plan").definitions:
+        raise InputError(f"grouping {name} uses no run; name an encoder in place of the profiler")
+    call(declared(module, "Settings"), f"grouping {name}", own)
+
+
+def _encoder(settings: Settings) -> None:
+    name, own = _taken(settings, "name")
+    known = declared("clustered_fl.models.autoencoder", "AUTOENCODERS")
+    if name not in known:
+        raise InputError(f"unknown autoencoder {name!r}; allowed are {', '.join(known)}")
+    call(known[name], f"autoencoder {name}", own, channels=1, side=1)
+
+
+def _encoder_training(settings: Settings) -> None:
+    call(declared("clustered_fl.encoders.training", "TrainingSettings"), "training", settings)
+
+
+def _study(settings: Settings) -> None:
+    name, own = _taken(settings, "function")
+    module, _, function = f"clustered_fl.theory.{name}".rpartition(".")
+    call(declared(module, function), f"study {name}", own, seed=0)
+
+
+CHECKS: dict[str, Callable[[Settings], None]] = {
+    "dataset": _dataset,
+    "federation": _federation,
+    "model": _model,
+    "training": _training,
+    "method": _method,
+    "grouping": _grouping,
+    "encoder": _encoder,
+    "study": _study,
+    "encoder training": _encoder_training,
+}
+
+
+def check_claim(claim: Claim, ledger: Ledger) -> None:
+    """Refuse a measure that does not exist, other arguments than it has, unreadable bounds."""
+    module, function = function_of(claim.measure)
+    measure = declared(f"clustered_fl.claims.{module}", function, ("evidence",))
+    bound = bind(claim.measure, measure, ledger)
+    call(measure, f"measure {bound.function}", bound.arguments, evidence=None)
+    for each in claim.holds_if.values():
+        bounds.parsed(each)
+
+
+def _taken(settings: Settings, key: str) -> tuple[Any, Settings]:
+    """What a part is called, or whether it has something, and its other settings.
+
+    Raises:
+        InputError: if it is missing, or neither a text nor true or false.
+    """
+    if not isinstance(settings.get(key), str | bool):
+        raise InputError(f"{json.dumps(settings)} needs a text as its {key!r}")
+    return settings[key], {name: value for name, value in settings.items() if name != key}

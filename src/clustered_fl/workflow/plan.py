@@ -1,0 +1,188 @@
+"""The ledgers at one scale, as the workflow's rules ask for them."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from clustered_fl.claims.binding import function_of
+from clustered_fl.data.registry import read_registry
+from clustered_fl.errors import InputError
+from clustered_fl.groupings import grouping_module
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
+from clustered_fl.ledger.settings import Settings
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.methods import method_module
+from clustered_fl.models import model_entry
+from clustered_fl.records import index
+from clustered_fl.records.archive import Key
+from clustered_fl.workflow.archived import Archives
+from clustered_fl.workflow.artefacts import Artefacts
+from clustered_fl.workflow.checks import check
+from clustered_fl.workflow.clients import Clients, code_of
+from clustered_fl.workflow.fingerprint import fingerprint
+from clustered_fl.workflow.kinds import Entry, Kind
+
+LEARNT = {"encoder": "encoder.safetensors", "run": "models.safetensors"}
+"""What a grouping needs of an encoder or a profiler."""
+
+
+class Plan:
+    """What there is to compute for one configuration of the workflow.
+
+    Args:
+        settings: checked configuration.
+        ledgers: folder with one `<paper>.yaml` per paper.
+        registry: table of datasets; where given, everything that the ledgers set is checked.
+
+    Raises:
+        InputError: if a ledger cannot be read, or sets what no job could compute.
+
+    Attributes:
+        ledgers: paper -> ledger, in the order in which they are shown.
+        run, grouping, encoder, study: what is computed, each a `Kind`.
+    """
+
+    def __init__(self, settings: Settings, ledgers: Path, registry: Path | None = None) -> None:
+        self.settings = settings
+        self.results = f"results/{settings.scale}"
+        self.data = f"data/{settings.data_source}"
+        self.ledgers = _read(ledgers, settings.papers)
+        if registry:
+            check(self.ledgers, read_registry(registry))
+        every = list(self.ledgers.values())
+        self.encoder = self._kind("encoder", "encoders/{name}")
+        self.study = self._kind("study", "studies/{name}")
+        self.grouping = self._kind("grouping", "groupings/{name}/seed{seed}")
+        self.run = self._kind("run", "runs/{name}/seed{seed}")
+        for ledger in every:
+            self._add(ledger)
+        configs = [e.config for kind in (self.run, self.grouping) for e in kind.entries.values()]
+        self.clients = Clients(configs, self.data, self.results)
+        self.artefacts = Artefacts(every, self.kinds, self.results, settings)
+        published = [Path("figures", settings.scale, paper) for paper in self.ledgers]
+        self.archives = Archives(
+            self.kinds, self.clients, published if settings.archive else [], self.data
+        )
+
+    def _kind(self, name: index.Kind, place: str) -> Kind:
+        about = {"seeded": "seed" in place, "stand_ins": self.settings.data_source == "builtin"}
+        return Kind(name, f"{self.results}/{place}", **about)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Everything that leaves records."""
+        return (self.encoder, self.grouping, self.run, self.study)
+
+    def _add(self, ledger: Ledger) -> None:
+        scale = self.settings.scale
+        code = ("clustered_fl.jobs.encode:execute",)
+        for name, config in resolved_encoders(ledger, scale).items():
+            self.encoder.entries[name] = Entry(config, (0,), code, name)
+        for name, found in resolved_groupings(ledger, scale).items():
+            self.grouping.entries[name] = self._grouping(name, found, ledger)
+        for name, found in resolved_runs(ledger, scale).items():
+            self.run.entries[name] = self._run(found)
+        for name, study in ledger.studies.items():
+            module = f"clustered_fl.theory.{study.function.rpartition('.')[0]}"
+            settings = study.settings | study.scales.get(scale, {})
+            config = {"function": study.function, "settings": settings}
+            self.study.entries[name] = Entry(config, (0,), (module,), name)
+
+    def _grouping(self, name: str, found: dict[str, Any], ledger: Ledger) -> Entry:
+        config, seeds = found["config"], tuple(found["seeds"][: self.settings.seeds])
+        method = grouping_module(config["method"].get("name", ""))
+        code = ["clustered_fl.jobs.group:execute", method]
+        if config["profiler"]:  # its network is built anew
+            code.append(model_entry(ledger.runs[config["profiler"]].model["name"]))
+        networks = (("encoder", config["encoder"]), ("run", config["profiler"]))
+        rests_on = tuple((kind, each) for kind, each in networks if each)
+        return Entry(config, seeds, tuple(code), name, rests_on, code_of(config))
+
+    def _run(self, found: dict[str, Any]) -> Entry:
+        config, seeds = found["config"], tuple(found["seeds"][: self.settings.seeds])
+        modules = method_module(config["method"]["name"]), model_entry(config["model"]["name"])
+        code = ("clustered_fl.jobs.train:execute", *modules)
+        rests_on = (("grouping", config["grouping"]),) if config["grouping"] else ()
+        about = (found["family"], rests_on, code_of(config), found["memory_mb"])
+        return Entry(config, seeds, code, *about)
+
+    def kind_of(self, name: str) -> Kind:
+        """Whether a name is that of a run, a grouping or an encoder."""
+        return next((kind for kind in self.kinds if name in kind.entries), self.run)
+
+    def dataset(self, wildcards: Any) -> str:
+        """Canonical arrays that a run, a grouping or an encoder is computed from."""
+        config = self.kind_of(wildcards.name)[wildcards.name].config
+        if "federation" in config:
+            return self.clients.dataset(config, wildcards.seed)
+        return f"{self.data}/{config['dataset']}.safetensors"
+
+    def federation(self, wildcards: Any) -> str:
+        """File that says which client of a run or a grouping holds what."""
+        config = self.kind_of(wildcards.name)[wildcards.name].config
+        return self.clients.federation(config, wildcards.seed)
+
+    def below(self, wildcards: Any) -> str:
+        """Folder of the encoder or profiler of a grouping, or of the grouping of a run, or ""."""
+        entry = self.kind_of(wildcards.name)[wildcards.name]
+        kinds = {kind.name: kind for kind in self.kinds}
+        folders = [kinds[kind].folder(name, wildcards.seed) for kind, name in entry.rests_on]
+        return "".join(folders)
+
+    def below_files(self, wildcards: Any) -> list[str]:
+        """What must be there of it: its record, and what an encoder or profiler has learnt."""
+        entry = self.kind_of(wildcards.name)[wildcards.name]
+        learnt = [LEARNT[kind] for kind, _ in entry.rests_on if kind in LEARNT]
+        files, folder = ["record.json", *learnt], self.below(wildcards)
+        return [f"{folder}/{file}" for file in files] if folder else []
+
+    def records(self) -> pd.DataFrame:
+        """The index of all records of the plan."""
+        return index.build(row for kind in self.kinds for row in kind.records(_families(kind)))
+
+    def finished(self) -> pd.DataFrame:
+        """The index of the records that were computed here and are up to date."""
+        every = self.records()
+        keys = (Key(row.kind, row.name, row.seed) for row in every.itertuples())
+        return every[[self.archives.is_here(key) for key in keys]]
+
+    def record_files(self) -> list[str]:
+        """What all records hold."""
+        return [file for kind in self.kinds for file in kind.files_of(_families(kind))]
+
+    def identity(self, wildcards: Any) -> str:
+        """What makes the record of a run, a grouping, an encoder or a study the same result."""
+        return self.archives.identity(self.kind_of(wildcards.name), wildcards)
+
+    def settings_json(self) -> str:
+        """The configuration, for steps that read the ledgers themselves."""
+        return self.settings.model_dump_json(exclude_none=True)
+
+    def claims_code(self) -> str:
+        """Fingerprint of what decides verdicts."""
+        measures = {
+            f"clustered_fl.claims.{':'.join(function_of(claim.measure))}"
+            for ledger in self.ledgers.values()
+            for claim in ledger.claims.values()
+        }
+        return fingerprint("clustered_fl.claims.verdicts:evaluate", *measures)
+
+
+def _families(kind: Kind) -> list[str]:
+    return list(dict.fromkeys(entry.family for entry in kind.entries.values()))
+
+
+def _read(folder: Path, papers: tuple[str, ...] | None) -> dict[str, Ledger]:
+    """The ledgers that are asked for, by year.
+
+    Raises:
+        InputError: if there is none of a name.
+    """
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    for paper in papers or ():
+        if paper not in known:
+            raise InputError(f"there is no paper {paper!r}; allowed are {', '.join(known)}")
+    found = [load_ledger(folder / f"{paper}.yaml") for paper in papers or known]
+    return {ledger.paper: ledger for ledger in sorted(found, key=lambda each: each.year)}

@@ -1,0 +1,204 @@
+"""Modules of the package read as text: what they define, import and do, without running them.
+
+Snakemake cannot see what a shell command imports, and importing PyTorch to look at a signature
+takes seconds. Both the code fingerprints and the check of settings therefore read the source.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from clustered_fl.errors import InputError
+
+PACKAGE = "clustered_fl"
+ROOT = Path(__file__).parents[2]
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Target(NamedTuple):
+    """What a name means: a module, or an attribute of one.
+
+    Attributes:
+        module: dotted name.
+        symbol: name in the module, None for the module itself.
+    """
+
+    module: str
+    symbol: str | None = None
+
+    @property
+    def is_first_party(self) -> bool:
+        """Whether it is of this package."""
+        return self.module == PACKAGE or self.module.startswith(f"{PACKAGE}.")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One module.
+
+    Attributes:
+        module: dotted name; of a package that of the folder.
+        definitions: name -> the statement at the top that defines it.
+        imports: name -> what an import, wherever it stands, makes of it.
+        imported: what importing the module imports; not what its functions import when called.
+        effects: statements at the top that do something, such as calls and loops.
+        root: the folder that holds the package.
+    """
+
+    module: str
+    definitions: dict[str, ast.stmt]
+    imports: dict[str, Target]
+    imported: tuple[Target, ...]
+    effects: tuple[ast.stmt, ...]
+    root: Path
+
+    def names(self, node: ast.AST) -> Iterator[tuple[ast.AST, Target]]:
+        """The parts of a statement that mean something of this or another module.
+
+        Of `module.name` that is the whole, not the module besides.
+        """
+        local, waiting = bound(node), [node]
+        while waiting:
+            each = waiting.pop()
+            target = self.target(each, local)
+            if target is None:
+                waiting += ast.iter_child_nodes(each)
+            else:
+                yield each, target
+
+    def target(self, node: ast.AST, local: frozenset[str]) -> Target | None:
+        """What a name or an attribute stands for; None for what is local, built in, or no name."""
+        if isinstance(node, ast.Attribute):
+            base = self.target(node.value, local)
+            if base is None or base.symbol is not None:
+                return None
+            inner = f"{base.module}.{node.attr}"
+            return Target(inner) if is_module(inner, self.root) else Target(base.module, node.attr)
+        if not isinstance(node, ast.Name) or node.id in local:
+            return None
+        if node.id in self.definitions:
+            return Target(self.module, node.id)
+        return self.imports.get(node.id)
+
+
+def bound(node: ast.AST) -> frozenset[str]:
+    """Names that a function binds itself: its arguments and what it assigns."""
+    if not isinstance(node, Function):
+        return frozenset()
+    stored = (each.id for each in ast.walk(node) if isinstance(each, ast.Name) and _stores(each))
+    return frozenset([*(each.arg for each in ast.walk(node) if isinstance(each, ast.arg)), *stored])
+
+
+def _stores(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def read(module: str, wanted_by: str, root: Path = ROOT) -> Source:
+    """The module of a dotted name; `wanted_by` starts the sentence if there is none.
+
+    Raises:
+        InputError: if there is no such module.
+    """
+    path = _file(module, root)
+    if path is None:
+        raise InputError(
+            f"{wanted_by} names the module {module}, which does not exist; "
+            f"allowed are the modules under {root / PACKAGE}"
+        )
+    return parsed(path.read_text(encoding="utf-8"), module, path.name == "__init__.py", root)
+
+
+def is_module(name: str, root: Path = ROOT) -> bool:
+    """Whether a dotted name is a module of the package."""
+    return _file(name, root) is not None
+
+
+def _file(module: str, root: Path) -> Path | None:
+    if not Target(module).is_first_party:
+        return None
+    stem = root.joinpath(*module.split("."))
+    return next(filter(Path.is_file, (stem / "__init__.py", stem.with_suffix(".py"))), None)
+
+
+@cache
+def parsed(text: str, module: str, is_package: bool = False, root: Path = ROOT) -> Source:
+    """A module's text; cached by content, because a plan asks for many that share modules."""
+    tree = ast.parse(text)
+    package = module if is_package else module.rpartition(".")[0]
+    imports: dict[str, Target] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports |= _imported(node, package, root)
+    imported = [t for node in _at_import(tree) for t in _imported(node, package, root).values()]
+    definitions: dict[str, ast.stmt] = {}
+    effects = []
+    for statement in tree.body:
+        names = list(_defined(statement))
+        definitions |= dict.fromkeys(names, statement)
+        if not names and not _is_inert(statement):
+            effects.append(statement)
+    return Source(module, definitions, imports, tuple(imported), tuple(effects), root)
+
+
+def _at_import(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports of a module that run when it is imported."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif not isinstance(node, Function) and not _is_for_types(node):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+
+
+def _imported(
+    statement: ast.Import | ast.ImportFrom, package: str, root: Path
+) -> dict[str, Target]:
+    """Name -> what the statement makes of it."""
+    found: dict[str, Target] = {}
+    if isinstance(statement, ast.Import):
+        for alias in statement.names:
+            top = alias.name.partition(".")[0]
+            found[alias.asname or top] = Target(alias.name if alias.asname else top)
+        return found
+    base = _base(statement, package)
+    for alias in statement.names:
+        whole = f"{base}.{alias.name}"
+        known = Target(whole) if is_module(whole, root) else Target(base, alias.name)
+        found[alias.asname or alias.name] = known
+    return found
+
+
+def _base(statement: ast.ImportFrom, package: str) -> str:
+    if not statement.level:
+        return statement.module or ""
+    parents = package.split(".")[: len(package.split(".")) - statement.level + 1]
+    return ".".join([*parents, *filter(None, [statement.module])])
+
+
+def _defined(statement: ast.stmt) -> Iterator[str]:
+    """Names that a statement at the top of a module defines and does no more."""
+    if isinstance(statement, Function | ast.ClassDef):
+        yield statement.name
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
+    parts = [each for target in targets for each in getattr(target, "elts", [target])]
+    if all(isinstance(each, ast.Name | ast.Starred) for each in parts):
+        for each in parts:
+            yield each.value.id if isinstance(each, ast.Starred) else each.id
+
+
+def _is_inert(statement: ast.stmt) -> bool:
+    """Whether a statement does nothing by itself: text, `pass`, an import, one for types only."""
+    if isinstance(statement, ast.If):
+        return _is_for_types(statement)
+    bare = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return bare or isinstance(statement, ast.Pass | ast.Import | ast.ImportFrom)
