@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from clustered_fl.errors import InputError
 
 if TYPE_CHECKING:
-    from clustered_fl.plan import Plan
-    from clustered_fl.report.entries import Scope
+    from clustered_fl.records.reading import Origin
+    from clustered_fl.report.scope import Scope
+    from clustered_fl.workflow.plan import Plan
 
 
 def tell(line: str) -> None:
@@ -58,7 +59,7 @@ def partition(arguments: argparse.Namespace) -> None:
 
 def train(arguments: argparse.Namespace) -> None:
     """Compute one run and write its record."""
-    from clustered_fl.runs import execute
+    from clustered_fl.jobs.train import execute
 
     execute(
         arguments.config,
@@ -68,7 +69,7 @@ def train(arguments: argparse.Namespace) -> None:
         saved=arguments.checkpoint,
         paths=arguments.paths,
         grouping=arguments.grouping,
-        code=arguments.code,
+        origin=_origin(arguments),
         device=arguments.device,
         path=arguments.path,
         workers=arguments.workers,
@@ -78,62 +79,86 @@ def train(arguments: argparse.Namespace) -> None:
 
 def encoder(arguments: argparse.Namespace) -> None:
     """Train an encoder."""
-    from clustered_fl.pretraining import execute
+    from clustered_fl.jobs.encode import execute
 
-    execute(arguments.config, arguments.data, arguments.out, arguments.code, tell)
+    execute(arguments.config, arguments.data, arguments.out, _origin(arguments), tell)
 
 
 def grouping(arguments: argparse.Namespace) -> None:
-    """Find who is related to whom."""
-    from clustered_fl.clustering import execute
+    """Find which clients are related."""
+    from clustered_fl.jobs.group import execute
 
-    execute(
-        arguments.config,
-        data=arguments.data,
-        federation=arguments.federation,
-        encoder=arguments.encoder,
-        out=arguments.out,
-        code=arguments.code,
-        tell=tell,
-    )
+    inputs = arguments.data, arguments.federation, arguments.encoder
+    execute(arguments.config, *inputs, arguments.out, _origin(arguments), tell)
 
 
 def study(arguments: argparse.Namespace) -> None:
     """Compute one study and write its tables and its record."""
-    from clustered_fl.studies import execute
+    from clustered_fl.jobs.study import execute
 
-    settings = arguments.settings
-    execute(arguments.function, settings, arguments.seed, arguments.code, arguments.out)
+    execute(arguments.config, _origin(arguments), arguments.out)
+
+
+def _origin(arguments: argparse.Namespace) -> "Origin":
+    """What a record says of itself; one that was restored is from now on computed here."""
+    from clustered_fl.records.archive import MARK
+    from clustered_fl.records.reading import Origin
+
+    (arguments.out / MARK).unlink(missing_ok=True)
+    return Origin(arguments.code, arguments.identity)
+
+
+def restore(arguments: argparse.Namespace) -> None:
+    """Take one record from an archive."""
+    from clustered_fl.records.archive import Key, read, unpack
+
+    key, records = Key(*arguments.key), read(arguments.archive)
+    if key not in records:
+        raise InputError(
+            f"{arguments.archive} has no record of {key.kind} {key.name}, seed {key.seed}"
+        )
+    unpack(records[key], arguments.out)
+    tell(f"{key.kind} {key.name}, seed {key.seed}, from {arguments.archive}")
+
+
+def merge(arguments: argparse.Namespace) -> None:
+    """Join the records of several archives of one paper."""
+    from functools import reduce
+
+    from clustered_fl.records.archive import read, union, write
+
+    for path in arguments.archives:
+        if not path.is_file():
+            raise InputError(f"{path} does not exist")
+    records = reduce(union, map(read, arguments.archives))
+    write(arguments.out, records.values())
+    tell(f"{len(records)} records in {arguments.out}")
 
 
 def notebook(arguments: argparse.Namespace) -> None:
     """Execute the notebook of one artefact and render its page."""
-    from clustered_fl.notebook import execute
+    from clustered_fl.jobs.notebook import execute
 
-    parameters = arguments.parameters | {"out": str(arguments.page.parent)}
-    execute(arguments.notebook, parameters, arguments.executed, arguments.page)
+    artefacts, name = _plan(arguments).artefacts, arguments.artefact
+    execute(
+        Path("notebooks", artefacts.entries[name].notebook),
+        artefacts.parameters(name),
+        artefacts.records(name),
+        arguments.executed,
+        arguments.page,
+    )
 
 
 def verdicts(arguments: argparse.Namespace) -> None:
     """Judge every claim and write the table of verdicts."""
     import pandas as pd
 
-    from clustered_fl.claims.papers import predicates_of
     from clustered_fl.claims.verdicts import evaluate
     from clustered_fl.files import replacing
 
     plan = _plan(arguments)
-    tables = [
-        evaluate(
-            ledger,
-            predicates_of(paper),
-            plan.evidence(ledger),
-            {name: f"{plan.results}/studies/{name}" for name in ledger.studies},
-            plan.settings.scale,
-            plan.settings.data_source,
-        )
-        for paper, ledger in plan.ledgers.items()
-    ]
+    about = plan.records(), plan.settings.scale, plan.settings.data_source
+    tables = [evaluate(ledger, *about) for ledger in plan.ledgers.values()]
     with replacing(arguments.out) as beside:
         pd.concat(tables).to_csv(beside, index=False)
 
@@ -145,7 +170,7 @@ def check(arguments: argparse.Namespace) -> None:
     plan = _plan(arguments)
     claims = [claim for ledger in plan.ledgers.values() for claim in ledger.claims]
     folder = Path(plan.results) / "artefacts"
-    artefacts = {name: folder / name / f"{name}.csv" for name in plan.artefacts}
+    artefacts = {name: folder / name / f"{name}.csv" for name in plan.artefacts.entries}
     check_results(Path(plan.results) / "verdicts.csv", claims, artefacts)
     tell(f"{len(claims)} claims and {len(artefacts)} artefacts are whole and honest")
 
@@ -159,118 +184,87 @@ def report(arguments: argparse.Namespace) -> None:
 
 def publish(arguments: argparse.Namespace) -> None:
     """Copy what is worth committing of the results."""
-    from clustered_fl.publish import publish as copy
+    from clustered_fl.report.publish import publish as copy
 
-    copy(_scope(arguments), arguments.out, arguments.ledgers)
+    for line in copy(_scope(arguments), arguments.out):
+        tell(line)
 
 
-def _scope(arguments: argparse.Namespace) -> "Scope":
-    from clustered_fl.report.entries import Scope
+def archive(arguments: argparse.Namespace) -> None:
+    """Add the records that are finished to what is published."""
+    from clustered_fl.report.publish import keep
+
+    for line in keep(_scope(arguments, finished=True), arguments.out):
+        tell(line)
+
+
+def _scope(arguments: argparse.Namespace, finished: bool = False) -> "Scope":
+    from clustered_fl.report.scope import Scope
 
     plan = _plan(arguments)
-    about = (plan.settings.scale, plan.settings.data_source, plan.settings.seeds, arguments.guide)
-    return Scope(tuple(plan.ledgers.values()), Path(plan.results), *about)
+    about = plan.settings.scale, plan.settings.data_source, getattr(arguments, "guide", None)
+    records = plan.finished() if finished else plan.records()
+    return Scope(tuple(plan.ledgers.values()), Path(plan.results), records, *about)
 
 
 def _plan(arguments: argparse.Namespace) -> "Plan":
-    from clustered_fl.plan import Plan
-    from clustered_fl.settings import read_settings
+    from clustered_fl.ledger.settings import read_settings
+    from clustered_fl.workflow.plan import Plan
 
-    return Plan(read_settings(arguments.settings), arguments.ledgers)
+    # Which records are taken from archives is settled by now.
+    return Plan(read_settings(arguments.settings | {"archive": False}), arguments.ledgers)
 
 
-_JSON = {"required": True, "type": json.loads, "metavar": "JSON"}
-_PLAN = {
-    "settings": {**_JSON, "help": "the configuration of the workflow"},
-    "ledgers": {"type": Path, "required": True, "help": "folder with one YAML per paper"},
+def _json(about: str) -> dict:
+    return {"required": True, "type": json.loads, "metavar": "JSON", "help": about}
+
+
+_TEXT, _PATH = {"required": True}, {"type": Path, "required": True}
+# Snakemake quotes an empty parameter as nothing at all.
+_MAYBE = {"type": Path, "nargs": "?"}
+
+# What argparse needs to know of each option; it is the same in every step.
+OPTIONS: dict[str, dict] = {
+    **dict.fromkeys(("name", "source", "artefact"), _TEXT),
+    **dict.fromkeys(("registry", "cache", "data", "federation", "archive", "out"), _PATH),
+    **dict.fromkeys(("checkpoint", "executed", "page"), _PATH),
+    "mirror": _MAYBE,
+    "complete": {"action": "store_true", "help": "refuse partial data"},
+    "seed": {"type": int, "required": True},
+    "settings": _json("kind of federation and its settings, or the workflow's configuration"),
+    "images": {"action": "store_true", "help": "write the clients' transformed images"},
+    "encoder": {**_MAYBE, "help": "folder of the encoder or profiler"},
+    "grouping": {**_MAYBE, "help": "folder of the run's grouping"},
+    "config": _json("resolved configuration"),
+    "code": {"required": True, "help": "fingerprint of the code that computes it"},
+    "identity": {"default": "", "help": "what makes its record this result and no other"},
+    "paths": {**_PATH, "help": "folder of calibrations"},
+    "device": {"default": "auto"},
+    "path": {"default": "auto", "help": "how clients are trained"},
+    "workers": {"type": int, "default": 1},
+    "key": _json("kind, name and seed"),
+    "archives": {**_PATH, "nargs": "+"},
+    "ledgers": {**_PATH, "help": "folder with one YAML per paper"},
+    "guide": {"type": Path, "help": "Markdown for adding a method"},
 }
-_OUT = {"type": Path, "required": True}
-_SITE = {**_PLAN, "guide": {"type": Path, "help": "Markdown for who adds a method"}, "out": _OUT}
+_RECORD = "config code identity out"
 
-# Step -> function and its options; an option is a name and what argparse needs to know of it.
-STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], dict[str, dict]]] = {
-    "dataset": (
-        dataset,
-        {
-            "name": {"required": True},
-            "source": {"required": True},
-            "registry": {"type": Path, "required": True},
-            # Snakemake quotes an empty parameter as nothing at all.
-            "mirror": {"type": Path, "nargs": "?"},
-            "cache": {"type": Path, "required": True},
-            "complete": {"action": "store_true"},
-            "out": {"type": Path, "required": True},
-        },
-    ),
-    "partition": (
-        partition,
-        {
-            "data": {"type": Path, "required": True},
-            "seed": {"type": int, "required": True},
-            "settings": {**_JSON, "help": "kind and its settings"},
-            "images": {"action": "store_true", "help": "write the clients' transformed images"},
-            "out": {"type": Path, "required": True},
-        },
-    ),
-    "encoder": (
-        encoder,
-        {
-            "config": {**_JSON, "help": "the resolved encoder"},
-            "data": {"type": Path, "required": True},
-            "code": {"required": True, "help": "fingerprint of the code of the encoder"},
-            "out": {"type": Path, "required": True},
-        },
-    ),
-    "grouping": (
-        grouping,
-        {
-            "config": {**_JSON, "help": "the resolved grouping"},
-            "data": {"type": Path, "required": True},
-            "federation": {"type": Path, "required": True},
-            "encoder": {"type": Path, "nargs": "?", "help": "folder of the encoder"},
-            "code": {"required": True, "help": "fingerprint of the code of the grouping"},
-            "out": {"type": Path, "required": True},
-        },
-    ),
-    "train": (
-        train,
-        {
-            "config": {**_JSON, "help": "the resolved run"},
-            "data": {"type": Path, "required": True},
-            "federation": {"type": Path, "required": True},
-            "checkpoint": {"type": Path, "required": True},
-            "paths": {"type": Path, "required": True, "help": "folder of calibrations"},
-            "grouping": {"type": Path, "nargs": "?", "help": "folder of the run's grouping"},
-            "code": {"required": True, "help": "fingerprint of the code of the run"},
-            "device": {"default": "auto"},
-            "path": {"default": "auto", "help": "how clients are trained"},
-            "workers": {"type": int, "default": 1},
-            "out": {"type": Path, "required": True},
-        },
-    ),
-    "study": (
-        study,
-        {
-            "function": {"required": True, "help": "module.function below clustered_fl.theory"},
-            "settings": {**_JSON, "help": "its arguments"},
-            "seed": {"type": int, "default": 0},
-            "code": {"required": True, "help": "fingerprint of the code of the study"},
-            "out": {"type": Path, "required": True},
-        },
-    ),
-    "notebook": (
-        notebook,
-        {
-            "notebook": {"type": Path, "required": True},
-            "parameters": {**_JSON, "help": "values of its parameters cell"},
-            "executed": {"type": Path, "required": True},
-            "page": {"type": Path, "required": True},
-        },
-    ),
-    "verdicts": (verdicts, {**_PLAN, "out": _OUT}),
-    "check": (check, _PLAN),
-    "report": (report, _SITE),
-    "publish": (publish, _SITE),
+# Step -> function and the names of its options.
+STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
+    "dataset": (dataset, "name source registry mirror cache complete out"),
+    "partition": (partition, "data seed settings images out"),
+    "encoder": (encoder, f"data {_RECORD}"),
+    "grouping": (grouping, f"data federation encoder {_RECORD}"),
+    "train": (train, f"data federation checkpoint paths grouping device path workers {_RECORD}"),
+    "study": (study, _RECORD),
+    "restore": (restore, "archive key out"),
+    "merge": (merge, "archives out"),
+    "notebook": (notebook, "artefact executed page settings ledgers"),
+    "verdicts": (verdicts, "settings ledgers out"),
+    "check": (check, "settings ledgers"),
+    "report": (report, "settings ledgers guide out"),
+    "publish": (publish, "settings ledgers guide out"),
+    "archive": (archive, "settings ledgers out"),
 }
 
 
@@ -282,8 +276,8 @@ def parser() -> argparse.ArgumentParser:
     steps = root.add_subparsers(required=True, metavar="step")
     for name, (function, options) in STEPS.items():
         step = steps.add_parser(name, help=function.__doc__)
-        for option, details in options.items():
-            step.add_argument(f"--{option}", **details)
+        for option in options.split():
+            step.add_argument(f"--{option}", **OPTIONS[option])
         step.set_defaults(step=function)
     return root
 

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clustered_fl.errors import InputError
+from clustered_fl.records import archive
 
-# Every report has this file; a folder without it holds something else and is left alone.
-MARK = "provenance.json"
+# Every report has this file; a folder without it holds something else and is left alone, unless it
+# is the archive of a paper that waits for its report.
+MARK = "summary.json"
 
 
 @contextmanager
@@ -19,8 +21,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     Raises:
         InputError: if `path` holds anything but a former report, or the system cannot write there.
     """
-    occupied = path.is_file() or (path.is_dir() and any(path.iterdir()))
-    if occupied and not (path / MARK).exists():
+    names = {each.name for each in path.iterdir()} if path.is_dir() else set()
+    if path.is_file() or (names - {archive.FILE} and MARK not in names):
         raise InputError(
             f"{path} holds something that is no report (no {MARK}) and would be deleted; "
             "choose an empty or a new folder"

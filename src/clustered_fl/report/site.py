@@ -1,14 +1,17 @@
 """The report: a static site that a browser opens from a folder, without a server or a network.
 
-    index.html            scale, data, scorecard
-    <paper>.html          every artefact with its claims
-    runs.html             what was trained, on what, how long
+    index.html            scale, data, scorecard of all papers
     words.html            what the verdicts mean
-    add_your_own.html     how to add a method or clients, where there is a ground to try them on
-    verdicts.csv  scorecard.md  provenance.json      the same for machines
-    artefacts/  runs/  studies/                      copies of the files that the pages link
+    add_your_own.html     how to add a method or clients, where there is a benchmark to try them on
+    verdicts.csv  scorecard.md  summary.json      the same for machines
+    <paper>/index.html    every artefact with its claims
+    <paper>/runs.html     what was trained, on what, how long
+    <paper>/records.parquet    every record (`clustered_fl.records.archive`)
+    <paper>/<artefact>.png and so on; verdicts.csv, scorecard.md, summary.json of the paper
 
-The same inputs give the same bytes: no page holds a time of day or a path of this machine.
+A paper's folder is made from its own results alone; the front pages are made from these folders, so
+that papers can be published one after another. The same inputs give the same bytes: no page holds a
+time of day or a path of this machine.
 """
 
 import json
@@ -21,27 +24,30 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from nbconvert.filters import markdown2html
 
-from clustered_fl import records
 from clustered_fl.errors import InputError
 from clustered_fl.figures import DEMO
-from clustered_fl.files import write_json
-from clustered_fl.report.entries import PaperEntry, Scope, datasets
-from clustered_fl.report.evidence import VERDICTS, gather
+from clustered_fl.files import read_json, replacing, write_json
+from clustered_fl.ledger.resolution import merged
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.records import archive
+from clustered_fl.report.entries import PaperEntry, datasets, machines, unique
+from clustered_fl.report.evidence import Records, gather
 from clustered_fl.report.folder import MARK, replacing_folder
-from clustered_fl.report.provenance import machines, provenance
-from clustered_fl.report.verdicts import MEANING, counts, scorecard, write_verdicts
-from clustered_fl.strict import merged
+from clustered_fl.report.scope import Scope
+from clustered_fl.report.verdicts import (
+    MEANING,
+    counts,
+    read_verdicts,
+    scorecard,
+    summary_table,
+    write_verdicts,
+)
+
+VERDICTS = "verdicts.csv"
 
 # Suffix of an artefact's file -> what a link to it says.
-LINKS = {
-    "html": "executed notebook",
-    "csv": "CSV",
-    "png": "PNG",
-    "svg": "SVG",
-    "pdf": "PDF",
-    "md": "Markdown",
-    "tex": "LaTeX",
-}
+LINKS = {"html": "executed notebook", "csv": "CSV", "png": "PNG", "svg": "SVG", "pdf": "PDF"}
+LINKS |= {"md": "Markdown", "tex": "LaTeX"}
 
 SCALES = {
     "demo": "small sizes, minutes on two cores",
@@ -61,81 +67,108 @@ _SHOWN = 0.75
 def build(scope: Scope, out: Path) -> None:
     """Write the report to the folder `out`, in the place of a former one.
 
-    Args:
-        scope: what the report is about.
-        out: folder, usually `<results>/report`.
     Raises:
         InputError: if an input cannot be read or used, or `out` cannot be written.
     """
     with replacing_folder(out) as beside:
-        write(scope, beside, tuple(LINKS))
+        for ledger in scope.ledgers:
+            write_paper(ledger, scope, scope.packed(ledger), beside / ledger.paper, tuple(LINKS))
+        write_front(beside, scope.guide)
 
 
-def write(scope: Scope, out: Path, suffixes: tuple[str, ...]) -> None:
-    """Write pages, tables and copies into the empty folder `out`.
+def write_paper(
+    ledger: Ledger, scope: Scope, records: Records, out: Path, suffixes: tuple[str, ...]
+) -> None:
+    """Write pages, tables and copies of one paper into the empty folder `out`.
 
-    Args:
-        scope: what the report is about.
-        out: folder.
-        suffixes: of the artefacts' files to take along.
+    Of its artefacts the files with these suffixes are taken along.
+
+    Raises:
+        InputError: if an input cannot be read, or verdicts and ledger differ.
     """
-    papers = gather(scope, suffixes)
-    for name, page in _pages(papers, scope).items():
-        (out / name).write_text(page, encoding="utf-8")
-    style = files("clustered_fl.report").joinpath("templates/style.css")
-    (out / "style.css").write_text(style.read_text(encoding="utf-8"), encoding="utf-8")
-    write_json(out / MARK, provenance(papers, scope))
-    verdicts = [verdict for paper in papers for verdict in paper.verdicts]
-    if any(paper.claims is not None for paper in papers):
-        write_verdicts(out / VERDICTS, verdicts)
-    text = scorecard(verdicts, scope.scale, scope.source)
+    path = scope.results / VERDICTS
+    verdicts = read_verdicts(path, scope.scale) if path.exists() else None
+    own = None if verdicts is None else [v for v in verdicts if v.paper == ledger.paper]
+    paper = gather(ledger, records, own, scope.results / "artefacts", scope.scale)
+    out.mkdir(parents=True, exist_ok=True)
+    for artefact in paper.artefacts:
+        for suffix in [suffix for suffix in artefact.files if suffix not in suffixes]:
+            del artefact.files[suffix]
+        for name in artefact.files.values():
+            shutil.copyfile(scope.results / "artefacts" / artefact.name / name, out / name)
+    archive.write(out / archive.FILE, records.values())
+    if own is not None:
+        write_verdicts(out / VERDICTS, own)
+    text = scorecard(paper.verdicts, scope.scale, scope.source)
     (out / "scorecard.md").write_text(text, encoding="utf-8")
-    for paper in papers:
-        for path in _copied(paper):
-            target = out / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(scope.folder(paper.ledger.paper) / path, target)
+    summary = _summary(paper, scope)
+    write_json(out / MARK, summary)
+    about = {"paper": paper, "summary": summary, "root": "../"}
+    about |= {"data": datasets(paper.seeds), "machines": machines(paper.seeds)}
+    for name, page in (("index", "paper"), ("runs", "runs")):
+        (out / f"{name}.html").write_text(_rendered(page, about), encoding="utf-8")
 
 
-def _copied(paper: PaperEntry) -> list[str]:
-    """Paths, relative to the results, of all files that the pages link."""
-    paths = [path for artefact in paper.artefacts for path in artefact.files.values()]
-    for run in paper.computed.values():
-        for name in (records.RECORD, records.COST):
-            paths += [f"{seed.folder}/{name}" for seed in run.done]
-    done = [study.folder for study in paper.studies.values() if study.record is not None]
-    return paths + [f"{folder}/{records.RECORD}" for folder in done]
-
-
-def _pages(papers: list[PaperEntry], scope: Scope) -> dict[str, str]:
-    environment = _environment()
-    about: dict[str, Any] = {"scope": scope, "papers": papers, "machines": machines(papers)}
-    about["data"] = datasets(seed for paper in papers for seed in paper.seeds)
-    about["guide"] = _guide(papers, scope)
-    names = ("index", "runs", "words", *(["add_your_own"] if about["guide"] else []))
-    pages = {
-        f"{name}.html": environment.get_template(f"{name}.html.j2").render(about, page=name)
-        for name in names
+def _summary(paper: PaperEntry, scope: Scope) -> dict[str, Any]:
+    """What the front pages need of a paper."""
+    ledger = paper.ledger
+    about = ("paper", "title", "short", "authors", "year", "versions", "is_benchmark")
+    return {name: getattr(ledger, name) for name in about} | {
+        "scale": scope.scale,
+        "source": scope.source,
+        "judged": paper.claims is not None,
+        "data": datasets(paper.seeds),
+        "records": sum(seed.record is not None for seed in paper.seeds),
+        "artefacts": [
+            {"name": each.name, "title": each.about.title, "where": each.about.where}
+            for each in paper.artefacts
+        ],
     }
-    template = environment.get_template("paper.html.j2")
-    for paper in papers:
-        name = paper.ledger.paper
-        pages[f"{name}.html"] = template.render(about, page=name, paper=paper)
-    return pages
 
 
-def _guide(papers: list[PaperEntry], scope: Scope) -> str | None:
+def write_front(out: Path, guide: Path | None) -> None:
+    """Write the pages about all papers that have a folder in `out`, from these folders."""
+    summaries = sorted(map(_read_summary, papers(out)), key=lambda each: each["year"])
+    verdicts = [verdict for each in summaries for verdict in each["verdicts"]]
+    data = unique(data for each in summaries for data in each["data"])
+    scale, source = summaries[0]["scale"], summaries[0]["source"]
+    about = {"papers": summaries, "root": "", "data": data, "guide": _guide(summaries, guide)}
+    about["summary"] = {"scale": scale, "source": source}
+    names = ("index", "words", *(["add_your_own"] if about["guide"] else []))
+    contents = {f"{name}.html": _rendered(name, about) for name in names}
+    style = files("clustered_fl.report").joinpath("templates/style.css")
+    contents["style.css"] = style.read_text(encoding="utf-8")
+    contents["scorecard.md"] = summary_table(summaries, scale, source)
+    for name, text in contents.items():
+        with replacing(out / name) as beside:
+            beside.write_text(text, encoding="utf-8")
+    with replacing(out / VERDICTS) as beside:
+        write_verdicts(beside, verdicts)
+    write_json(out / MARK, {"papers": [each["paper"] for each in summaries], "scale": scale})
+
+
+def papers(out: Path) -> list[Path]:
+    """Folders of the papers in `out`, without what an interruption has left beside them."""
+    return [path.parent for path in sorted(out.glob(f"[!.]*/{MARK}"))]
+
+
+def _read_summary(folder: Path) -> dict[str, Any]:
+    summary, path = read_json(folder / MARK), folder / VERDICTS
+    verdicts = read_verdicts(path, summary["scale"]) if path.exists() else []
+    return summary | {"verdicts": verdicts}
+
+
+def _guide(summaries: Sequence[dict[str, Any]], guide: Path | None) -> str | None:
     """The guide as HTML; None where there is none, or nothing that it is about."""
-    if scope.guide is None or not any(paper.ledger.grounds for paper in papers):
+    if guide is None or not any(each["is_benchmark"] for each in summaries):
         return None
     try:
-        text = scope.guide.read_text(encoding="utf-8")
+        return markdown2html(guide.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot read {scope.guide}: {error.strerror}") from error
-    return markdown2html(text)
+        raise InputError(f"cannot read {guide}: {error.strerror}") from error
 
 
-def _environment() -> Environment:
+def _rendered(page: str, about: dict[str, Any]) -> str:
     environment = Environment(
         loader=PackageLoader("clustered_fl.report"),
         autoescape=True,  # captions, notes and records are text, whatever they hold
@@ -148,18 +181,12 @@ def _environment() -> Environment:
         "settings": settings_text,
         "number_columns": number_columns,
         "shown": lambda pixels: round(pixels * _SHOWN),
-        "at": lambda entry, scale: merged(entry, entry["scales"].get(scale, {})),
+        "at": lambda entry, scale: merged(entry, (entry["scales"] or {}).get(scale, {})),
         "slug": slug,
     }
-    environment.globals |= {
-        "LINKS": LINKS,
-        "MEANING": MEANING,
-        "SCALES": SCALES,
-        "SOURCES": SOURCES,
-        "DEMO": DEMO,
-        "counts": counts,
-    }
-    return environment
+    words = {"LINKS": LINKS, "MEANING": MEANING, "SCALES": SCALES, "SOURCES": SOURCES}
+    environment.globals |= words | {"DEMO": DEMO, "counts": counts, "ARCHIVE": archive.FILE}
+    return environment.get_template(f"{page}.html.j2").render(about, page=page)
 
 
 def settings_text(value: Any) -> str:

@@ -1,9 +1,9 @@
 """The verdicts on the claims: `verdicts.csv`, its counts, and the scorecard as Markdown."""
 
 import csv
-from collections import Counter
-from dataclasses import asdict, dataclass
+from collections import Counter, namedtuple
 from pathlib import Path
+from typing import Any
 
 from clustered_fl.claims.verdicts import AGREEMENT, COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
@@ -28,30 +28,13 @@ MEANING = dict(
 )
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """One row of `verdicts.csv`; every value is text as it stands there."""
-
-    claim: str
-    paper: str
-    artefact: str
-    statement: str
-    published: str
-    measured: str
-    holds_if: str
-    seeds: str
-    scale: str
-    source: str
-    verdict: str
-    note: str
+Verdict = namedtuple("Verdict", COLUMNS)
+"""One row of `verdicts.csv`; every value is text as it stands there."""
 
 
 def read_verdicts(path: Path, scale: str) -> list[Verdict]:
-    """All verdicts in the order of the file.
+    """All verdicts in the order of `verdicts.csv`, which must be of `scale`.
 
-    Args:
-        path: `verdicts.csv`.
-        scale: that the verdicts must be of.
     Raises:
         InputError: if it cannot be read, lacks a column, or has another scale or an unknown word.
     """
@@ -61,20 +44,14 @@ def read_verdicts(path: Path, scale: str) -> list[Verdict]:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     if missing := [name for name in COLUMNS if rows and name not in rows[0]]:
         raise InputError(f"{path} has no column {missing[0]!r}; needed are {', '.join(COLUMNS)}")
-    found = [Verdict(**{name: row[name] or "" for name in COLUMNS}) for row in rows]
-    for verdict in found:
-        _check(path, verdict, scale)
+    found = [Verdict(*(row[name] or "" for name in COLUMNS)) for row in rows]
+    for each in found:
+        if each.verdict not in MEANING:
+            allowed = f"allowed are {', '.join(MEANING)}"
+            raise InputError(f"{path}: {each.claim} has the verdict {each.verdict!r}; {allowed}")
+        if each.scale != scale:
+            raise InputError(f"{path}: {each.claim} is of scale {each.scale!r}, not {scale!r}")
     return found
-
-
-def _check(path: Path, verdict: Verdict, scale: str) -> None:
-    if verdict.verdict not in MEANING:
-        raise InputError(
-            f"{path}: {verdict.claim} has the verdict {verdict.verdict!r}; "
-            f"allowed are {', '.join(MEANING)}"
-        )
-    if verdict.scale != scale:
-        raise InputError(f"{path}: {verdict.claim} is of scale {verdict.scale!r}, not {scale!r}")
 
 
 def write_verdicts(path: Path, verdicts: list[Verdict]) -> None:
@@ -82,7 +59,7 @@ def write_verdicts(path: Path, verdicts: list[Verdict]) -> None:
     with path.open("w", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         table.writeheader()
-        table.writerows(map(asdict, verdicts))
+        table.writerows(each._asdict() for each in verdicts)
 
 
 def counts(verdicts: list[Verdict]) -> dict[str, int]:
@@ -93,15 +70,30 @@ def counts(verdicts: list[Verdict]) -> dict[str, int]:
 
 def scorecard(verdicts: list[Verdict], scale: str, source: str) -> str:
     """Counts and claims as Markdown, for a README."""
-    about = f"scale {scale}, {DEMO}" if source == "builtin" else f"scale {scale}, real data"
     summary = ", ".join(f"{count} {word}" for word, count in counts(verdicts).items() if count)
-    columns = ("claim", "statement", "published", "ours", "holds if", "seeds", "verdict")
-    lines = [f"Scorecard ({about}): {summary or 'no claims'}.", "", _row(columns)]
+    columns = ("claim", "kind", "statement", "published", "ours", "holds if", "seeds", "verdict")
+    lines = [f"Scorecard ({_about(scale, source)}): {summary or 'no claims'}.", "", _row(columns)]
     lines.append("|---" * len(columns) + "|")
     for each in verdicts:
-        values = (each.claim, each.statement, each.published, each.measured, each.holds_if)
-        lines.append(_row((*values, each.seeds, f"**{each.verdict}**")))
+        about = (each.claim, each.kind, each.statement, each.published, each.measured)
+        lines.append(_row((*about, each.holds_if, each.seeds, f"**{each.verdict}**")))
     return "\n".join(lines) + "\n"
+
+
+def summary_table(papers: list[dict[str, Any]], scale: str, source: str) -> str:
+    """How often each verdict was given on the claims of each paper, as Markdown."""
+    heads = [f"[{each['short']}]({each['paper']}/scorecard.md)" for each in papers]
+    lines = [f"Verdicts ({_about(scale, source)}).", "", _row(("verdict", *heads))]
+    lines.append("|---" * (len(heads) + 1) + "|")
+    found = [counts(each["verdicts"]) for each in papers]
+    given = [word for word in MEANING if any(each[word] for each in found)]
+    lines += [_row((word, *(str(each[word]) for each in found))) for word in given]
+    lines.append(_row(("all claims", *(str(len(each["verdicts"])) for each in papers))))
+    return "\n".join(lines) + "\n"
+
+
+def _about(scale: str, source: str) -> str:
+    return f"scale {scale}, {DEMO}" if source == "builtin" else f"scale {scale}, real data"
 
 
 def _row(values: tuple[str, ...]) -> str:

@@ -1,0 +1,119 @@
+"""What is committed of the results: of each paper its page, its pictures and tables, its records.
+
+Nothing else writes to `figures/`. Executed notebooks are left out, because no two executions are
+the same byte for byte; PDF and LaTeX too, because SVG and Markdown show the same.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from clustered_fl.errors import InputError
+from clustered_fl.files import read_json
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.records import archive
+from clustered_fl.records.archive import Key, Packed
+from clustered_fl.report import site
+from clustered_fl.report.folder import MARK, replacing_folder
+from clustered_fl.report.scope import Scope
+
+SUFFIXES = ("png", "svg", "csv", "md")
+LIMIT_MB, LIMIT_FILES = 25, 400
+
+
+def publish(scope: Scope, out: Path) -> Iterator[str]:
+    """Write each paper's folder in the place of a former one, then the pages about all of them.
+
+    Records accumulate: those that are published stay, such as seeds that other machines trained,
+    and those that are new are added.
+
+    Args:
+        out: folder, usually `figures/<scale>`.
+    Yields:
+        What was done for each paper, as a line.
+    Raises:
+        InputError: if there are no verdicts, a record is published with other results, or the
+            folder would be too large to commit; what was published before then stays.
+    """
+    if not (scope.results / site.VERDICTS).exists():
+        raise InputError(
+            f"{scope.results / site.VERDICTS} does not exist; evaluate the claims before publishing"
+        )
+    _check_source(scope, out)
+    for ledger in scope.ledgers:
+        folder = out / ledger.paper
+        known = archive.read(folder / archive.FILE)
+        records = _joined(known, scope.packed(ledger), folder)
+        with replacing_folder(folder) as beside:
+            site.write_paper(ledger, scope, records, beside, SUFFIXES)
+            _check_size(beside, folder)
+        yield _told(ledger, known, records)
+    site.write_front(out, scope.guide)
+
+
+def keep(scope: Scope, out: Path) -> Iterator[str]:
+    """Add records to each paper's archive and change nothing else that is published.
+
+    What a machine has trained is so kept before all of a paper is there, and verdicts, pictures and
+    tables stay as they are until the paper is published. It yields and takes what `publish` does.
+
+    Raises:
+        InputError: if a record is published with other results.
+    """
+    for ledger in scope.ledgers:
+        folder = out / ledger.paper
+        known, new = archive.read(folder / archive.FILE), scope.packed(ledger)
+        records = _joined(known, new, folder)
+        if new:
+            archive.write(folder / archive.FILE, records.values())
+        yield _told(ledger, known, records)
+
+
+def _told(ledger: Ledger, known: dict[Key, Packed], records: dict[Key, Packed]) -> str:
+    changed = sum(known.get(key) != each for key, each in records.items())
+    return f"{ledger.paper}: {len(records)} records, {changed} new or replaced"
+
+
+def _check_source(scope: Scope, out: Path) -> None:
+    """The front page says of all papers at once where their data come from."""
+    own = {ledger.paper for ledger in scope.ledgers}
+    for folder in site.papers(out):
+        source = read_json(folder / MARK)["source"]
+        if folder.name not in own and source != scope.source:
+            raise InputError(
+                f"{folder} has data from {source!r}, these results are with data from "
+                f"{scope.source!r}; publish it anew with them, or remove that folder first"
+            )
+
+
+def _joined(known: dict[Key, Packed], new: dict[Key, Packed], folder: Path) -> dict[Key, Packed]:
+    """Known and new records.
+
+    One that was made with other settings or code, or holds other files, replaces the known.
+    """
+    current = {
+        key: packed
+        for key, packed in known.items()
+        if key not in new or _made_alike(packed, new[key])
+    }
+    try:
+        return archive.union(current, new)
+    except InputError as error:
+        raise InputError(f"{folder / archive.FILE} and the results differ: {error}") from error
+
+
+def _made_alike(known: Packed, new: Packed) -> bool:
+    return (known.identity, known.files.keys()) == (new.identity, new.files.keys())
+
+
+def _check_size(beside: Path, folder: Path) -> None:
+    """The folder of all papers must stay small enough to be committed."""
+    others = [path for path in folder.parent.rglob("*") if folder not in path.parents]
+    paths = [path for path in {*others, *beside.rglob("*")} if path.is_file()]
+    total = sum(path.stat().st_size for path in paths) / 1e6
+    if total > LIMIT_MB or len(paths) > LIMIT_FILES:
+        largest = max(sorted(paths), key=lambda path: path.stat().st_size)
+        raise InputError(
+            f"{folder.parent} would hold {len(paths)} files of {total:.1f} MB, allowed are "
+            f"{LIMIT_FILES} and {LIMIT_MB} MB; the largest is {largest.name} with "
+            f"{largest.stat().st_size / 1e6:.1f} MB"
+        )

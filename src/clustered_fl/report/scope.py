@@ -1,0 +1,51 @@
+"""What a report is about, and the records that it packs into the archive of a paper."""
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import pandas as pd
+
+from clustered_fl.ledger.schema import Scale
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.records.archive import Key, Packed, pack
+from clustered_fl.records.reading import RECORD
+from clustered_fl.records.relatedness import SIGNATURES
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a report is about.
+
+    Attributes:
+        ledgers: one per paper.
+        results: folder with verdicts.csv and artefacts/ of one scale.
+        records: index of all records that the ledgers ask for.
+        scale: of these results.
+        source: where their data come from: builtin, mirror or download.
+        guide: Markdown that says how to add a method; shown beside a benchmark.
+    """
+
+    ledgers: tuple[Ledger, ...]
+    results: Path
+    records: pd.DataFrame
+    scale: Scale
+    source: str
+    guide: Path | None = None
+
+    def packed(self, ledger: Ledger) -> dict[Key, Packed]:
+        """All records of a paper that were computed.
+
+        Signatures of clients can be large; the ledger says which of them a figure shows.
+        """
+        made_by = f"clustered-fl {version('clustered-fl')}"
+        shown = {name for name, grouping in ledger.groupings.items() if grouping.signatures}
+        own = {*ledger.encoders, *ledger.groupings, *ledger.runs, *ledger.studies}
+        found = {}
+        for row in self.records.itertuples():
+            folder = Path(row.folder)
+            if row.entry in own and (folder / RECORD).exists():
+                key = Key(row.kind, row.name, row.seed)
+                left_out = () if row.name in shown else (SIGNATURES,)
+                found[key] = pack(key, row.entry, folder, made_by, left_out)
+        return found
