@@ -1,0 +1,275 @@
+"""The methods on arrays of your own, without Snakemake and without a ledger.
+
+    clients = federation(x, y, owners)                       what each client holds
+    found = cluster(clients, "pacfl")                        a one-shot method: which are related
+    ended = train(clients, "one_shot", grouping=found)       federated training
+
+Models, methods, partitions and groupings have the names and settings that they have in a ledger
+(`config/README.md`): a name, or a dictionary of a name and settings. The same seed gives the same
+result. As in the workflow, PyTorch is told to be deterministic and to use one thread per operation.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from torch import nn
+from torch.nn.utils import vector_to_parameters
+
+from clustered_fl.data import dataset as datasets
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.federation import Federation
+from clustered_fl.data.held_out import hold_out, with_tests
+from clustered_fl.data.own_images import has_own_images, own_images
+from clustered_fl.data.partitions import build_federation
+from clustered_fl.errors import InputError
+from clustered_fl.groupings import grouping_module
+from clustered_fl.groupings.clients import clients_of
+from clustered_fl.groupings.profiles.network import Profiler, require_one_encoder
+from clustered_fl.jobs import encode
+from clustered_fl.jobs import train as runs
+from clustered_fl.jobs.record import Run
+from clustered_fl.models.autoencoder import Autoencoder
+from clustered_fl.options import call
+from clustered_fl.randomness import generator
+from clustered_fl.records.relatedness import Relatedness
+
+Named = str | Mapping[str, Any]
+"""A name, or a dictionary of a name and settings."""
+TRAINING = {"epochs": 1, "batch_size": 20, "lr": 0.1}
+
+
+@dataclass(frozen=True)
+class Clients:
+    """Data and the clients that hold them; `names` are the sorted owners, or numbers."""
+
+    dataset: Dataset
+    federation: Federation
+    names: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training of `clients` that has ended; `run` has models, grouping and measurements."""
+
+    run: Run
+    clients: Clients
+
+    @property
+    def measurements(self) -> pd.DataFrame:
+        """Everything that was measured: round, scope, member, metric, value."""
+        return pd.DataFrame(self.run.rows, columns=["round", "scope", "member", "metric", "value"])
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """Accuracy (fraction) after each round in which it was tested, one column per client."""
+        every = self.measurements
+        own = every[(every["scope"] == "client") & (every["metric"] == self.run.engine.task.metric)]
+        found = own.pivot_table(index="round", columns="member", values="value")
+        return found.set_axis(self.clients.names[: found.shape[1]], axis=1)
+
+    @property
+    def groups(self) -> pd.Series:
+        """Group of each client at the end."""
+        found = [self.run.state.leaves[group] for group in self.run.state.grouping]
+        return pd.Series(found, index=list(self.clients.names[: len(found)]), name="group")
+
+    def network(self, client: Hashable) -> nn.Module:
+        """The network with the model of a client's group, in evaluation mode.
+
+        Raises: InputError if there is no such client.
+        """
+        if client not in self.groups.index:
+            allowed = ", ".join(map(str, self.groups.index))
+            raise InputError(f"there is no client {client!r}; allowed are {allowed}")
+        (model,) = self.run.state.models_of([self.clients.names.index(client)])
+        built = deepcopy(self.run.engine.workload.network)
+        vector_to_parameters(model.clone(), built.parameters())
+        return built.eval()
+
+    def profiler(self, clients: Clients) -> Profiler:
+        """The network of a run with one model for all, by which REPA and WD compare `clients`.
+
+        Raises: InputError if it has no encoder, or there are several models.
+        """
+        config, rounds, models = self.run.config, self.run.completed, self.run.state.models
+        require_one_encoder(config, len(models))
+        about = (config["run"], config, rounds, {rounds: models[0].cpu()})
+        return Profiler(*about, clients.dataset, clients.federation)
+
+
+def federation(
+    x: np.ndarray,
+    y: np.ndarray,
+    owners: np.ndarray | None = None,
+    partition: Mapping[str, Any] | None = None,
+    groups: Mapping[Hashable, int] | None = None,
+    held_out: float = 0.2,
+    seed: int = 0,
+) -> Clients:
+    """Clients of your own images.
+
+    Args:
+        x: uint8 [N, C, H, W] or [N, H, W].
+        y: class of each image, numbers or names, [N].
+        owners: client that holds each image, numbers or names, [N].
+        partition: kind and settings of a partition, as in a ledger; in place of owners.
+        groups: true group of each owner, for scoring only; a partition has its own.
+        held_out: part of each client's images (of all images, with a partition) that is tested on.
+        seed: of the drawing.
+    Raises: InputError if the arrays do not fit each other, or the images do not fill the clients.
+    """
+    if (owners is None) == (partition is None):
+        raise InputError("a federation needs owners or a partition, and not both")
+    if owners is None and groups is not None:
+        raise InputError("groups are those of owners; a partition has its own")
+    if not 0 < held_out < 1:
+        raise InputError(f"held_out = {held_out} is not allowed; it must be between 0 and 1")
+    x, y = np.asarray(x), np.asarray(y)
+    for name, array in (("y", y), ("owners", y if owners is None else owners)):
+        if (shape := np.shape(array)) != (len(x),):
+            raise InputError(f"{name} must have one entry per image ({len(x)}), not shape {shape}")
+    if owners is None:
+        return _dealt(x, y, dict(partition), held_out, seed)
+    return _owned(x, y, owners, groups, held_out, seed)
+
+
+def _dealt(
+    x: np.ndarray, y: np.ndarray, partition: dict[str, Any], held_out: float, seed: int
+) -> Clients:
+    """Clients that a partition makes, with images of their own where it changes them."""
+    order = generator(seed, "tests").permutation(len(y))
+    dataset = _dataset(x, y, order, len(y) - max(1, round(held_out * len(y))))
+    made = build_federation(dataset, seed, **partition)
+    if has_own_images(partition):
+        dataset = own_images(dataset, made, partition, seed)
+    return Clients(dataset, made, tuple(range(len(made.train))))
+
+
+def _owned(
+    x: np.ndarray,
+    y: np.ndarray,
+    owners: np.ndarray,
+    groups: Mapping[Hashable, int] | None,
+    held_out: float,
+    seed: int,
+) -> Clients:
+    """One client per owner, tested on a part of its images."""
+    found, owner = np.unique(owners, return_inverse=True)
+    names = tuple(found.tolist())
+    if absent := [name for name in names if groups and name not in groups]:
+        raise InputError(f"groups must have every owner; {absent[0]!r} is missing")
+    train, tests = hold_out([np.flatnonzero(owner == i) for i in range(len(names))], held_out, seed)
+    if alone := [name for name, rows in zip(names, train, strict=True) if not len(rows)]:
+        raise InputError(f"owner {alone[0]!r} has no image left to train on; its tests take one")
+    order = np.concatenate([*train, *tests])
+    dataset, position = _dataset(x, y, order, sum(map(len, train))), np.argsort(order)
+    own = ([position[rows] for rows in part] for part in (train, tests))
+    true = np.array([groups[name] if groups else 0 for name in names])
+    return Clients(dataset, with_tests(dataset, *own, true), names)
+
+
+def _dataset(x: np.ndarray, y: np.ndarray, order: np.ndarray, train_rows: int) -> Dataset:
+    """Images with channels in this order; classes are numbered by their sorted names."""
+    names, numbers = np.unique(y, return_inverse=True)
+    classes, numbers = tuple(map(str, names.tolist())), numbers.astype(np.int64)[order]
+    x = (x[:, None] if x.ndim == 3 else x)[order].copy()  # bits depend on the order in memory
+    return datasets.build("your data", "arrays", x, numbers, train_rows, classes)
+
+
+def encoder(
+    clients: Clients,
+    model: Named = "conv_autoencoder",
+    epochs: int = 10,
+    tell: Callable[[str], None] = lambda line: None,
+    **training: Any,
+) -> Autoencoder:
+    """An autoencoder of all training images, by which FLT compares clients.
+
+    Args:
+        clients: their images take the place of a server's own, which FLT assumes.
+        model: an autoencoder.
+        epochs: over all training images.
+        tell: receives a line after every epoch.
+        training: see `clustered_fl.encoders.training.TrainingSettings`.
+    Raises: InputError if the images do not fit the network.
+    """
+    runs.make_deterministic(runs.choose_device("cpu"))
+    settings = {"epochs": epochs, **training}
+    network, _ = encode.trained(clients.dataset, _named(model), settings, tell)
+    return network.eval()
+
+
+def cluster(
+    clients: Clients, method: Named, network: Autoencoder | Trained | None = None, seed: int = 0
+) -> Relatedness:
+    """Which clients are related, found once before training: FLT, REPA, PACFL, WD and others.
+
+    Args:
+        clients: from `federation`.
+        method: a grouping.
+        network: what embeds images: an autoencoder, or for REPA and WD a training of one.
+        seed: of the clustering.
+    Raises: InputError if the method has no such settings, or needs another network.
+    """
+    runs.make_deterministic(runs.choose_device("cpu"))
+    options = _named(method)
+    found = import_module(grouping_module(name := options.pop("name")))
+    settings = call(found.Settings, f"grouping {name}", options)
+    if isinstance(network, Trained):
+        if not hasattr(found, "profile"):
+            raise InputError(f"grouping {name} uses no training; an encoder is what it may need")
+        network = network.profiler(clients)
+    own = clients_of(clients.dataset, clients.federation)
+    return found.relate(own, network, settings, seed)[0]
+
+
+def train(
+    clients: Clients,
+    method: Named = "fedavg",
+    model: Named = "mlp",
+    rounds: int = 20,
+    training: Mapping[str, Any] = TRAINING,
+    grouping: Relatedness | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    workers: int = 1,
+    evaluate_every: int = 1,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Trained:
+    """Train the clients together.
+
+    Args:
+        clients: from `federation`.
+        method: which clients average with each other, and when that is decided.
+        model: the network of every client.
+        rounds: of communication.
+        training: local training, see `clustered_fl.engine.workload.LocalSettings`.
+        grouping: what `cluster` has found, for methods that average by it, such as `one_shot`.
+        seed: of the initial model, the batches and the participants.
+        device: "cpu", "cuda" or "auto".
+        workers: threads; the result does not depend on them.
+        evaluate_every: rounds between two tests.
+        tell: receives a line after every round.
+    Raises: InputError if a setting is not allowed or does not fit the data.
+    """
+    if min(rounds, evaluate_every, workers) < 1:
+        raise InputError("rounds, evaluate_every and workers must be at least 1")
+    place = runs.choose_device(device)
+    runs.make_deterministic(place)
+    config = {"run": "your training", "model": _named(model), "method": _named(method)}
+    config |= {"training": dict(training), "rounds": rounds, "seed": seed}
+    config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}
+    engine = runs.build_engine(config, clients.dataset, clients.federation, place, workers)
+    run = runs.begin(config, engine, grouping)
+    for completed in runs.rounds(run):
+        tell(f"round {completed}/{rounds}, {len(run.state.models)} group(s)")
+    return Trained(run, clients)
+
+
+def _named(choice: Named) -> dict[str, Any]:
+    return {"name": choice} if isinstance(choice, str) else {"name": "", **choice}
