@@ -236,10 +236,11 @@ TARGET = "rule cfl:\n    input:\n        'a',\n"
         (RULE.replace("log:", "params:"), ["rule train has no log"]),
         (LOG_IN_DOCSTRING_ONLY, ["rule train has no log"]),
         (RULE.replace("benchmark:", "message:"), ["rule train has no benchmark"]),
+        (RULE.replace("benchmark:", "message:").replace("output:", "input:"), []),
         (RULE.replace("resources:", "params:"), ["rule train has no resources"]),
         (TARGET + "\n\n" + RULE.replace("log:", "params:"), ["rule train has no log"]),
-        ("if True:\n\n    rule a:\n        shell:\n            'b'\n", ["rule a has no"] * 4),
-        ("checkpoint a:\n    run:\n        x\n", ["rule a has no"] * 4),
+        ("if True:\n\n    rule a:\n        shell:\n            'b'\n", ["rule a has no"] * 3),
+        ("checkpoint a:\n    run:\n        x\n", ["rule a has no"] * 3),
     ],
 )
 def test_rules_are_judged(text, expected):

@@ -12,8 +12,8 @@ from clustered_fl.methods.groups import (
     is_correct,
     separation_gap,
 )
-from clustered_fl.theory.literal import exhaustive_bipartition, literal_algorithm
-from clustered_fl.theory.spanning import undivided, weakest_links, weakest_within
+from clustered_fl.theory.cfl.literal import exhaustive_bipartition, literal_algorithm
+from clustered_fl.theory.cfl.spanning import undivided, weakest_links, weakest_within
 
 # Multiples of 1/64 are exact in floating point, and few enough to be tied often.
 STEPS = 64
@@ -168,7 +168,7 @@ def test_batched_measures_are_the_same(matrix, count):
 
 
 def test_converse_of_corollary_is_false():
-    # Clients 0, 1, 2 hang together as a chain whose ends point away from each other.
+    # Clients 0, 1 and 2 form a chain; its ends point away from each other.
     matrix = np.array([[1, 0.9, -0.5, 0], [0.9, 1, 0.9, 0], [-0.5, 0.9, 1, 0], [0, 0, 0, 1]])
     groups = np.array([0, 0, 0, 1])
     assert is_correct(bipartition(matrix), groups)

@@ -1,4 +1,4 @@
-"""What must hold for every partition: who holds what is disjoint, complete and reproducible."""
+"""What must hold for every partition: shares are disjoint, complete and reproducible."""
 
 import numpy as np
 import pytest
@@ -133,7 +133,7 @@ def relabelled(draw):
 
 
 @given(relabelled(), SEEDS)
-def test_nobody_trains_on_rows_of_another_or_of_a_test(case, seed):
+def test_no_client_trains_on_rows_of_another_or_of_a_test(case, seed):
     kind, settings = case
     federation = build_federation(DATASET, seed, kind, **settings)
     held = flat(federation.train)
@@ -213,7 +213,7 @@ def test_a_seed_is_a_federation(kind, seed):
 
 
 @given(SEEDS, st.integers(CLASSES, 12), st.sampled_from([0.2, 0.5]))
-def test_a_topic_is_shared_by_its_clients_and_by_nobody_else(seed, clients, held_out):
+def test_a_topic_is_shared_by_its_clients_only(seed, clients, held_out):
     settings = {"clients": clients, "held_out": held_out, "samples": 5}
     federation = build_federation(DATASET, seed, "topic_per_client", **settings)
     held = flat([*federation.train, *federation.test_sets])

@@ -9,7 +9,7 @@ from clustered_fl.data.partitions.two_labels import label_pairs
 from clustered_fl.groupings.profiles.clusters import by_appearance, cluster, related
 from clustered_fl.groupings.profiles.similarity import mean_divergence
 from clustered_fl.groupings.profiles.statistics import described, normalised
-from clustered_fl.metrics.uniformity import uniformity
+from clustered_fl.metrics.repa.uniformity import uniformity
 
 NAMES = ("mean", "std", "q25", "q50", "q75", "skewness", "kurtosis")
 SHAPES = st.tuples(st.integers(1, 12), st.integers(1, 4))
@@ -51,7 +51,7 @@ def clients(draw):
 
 
 @given(clients())
-def test_everybody_is_nearest_to_the_mean_of_his_own_cluster(case):
+def test_every_client_is_nearest_to_the_mean_of_its_own_cluster(case):
     points, k, seed = case
     clusters = cluster(points, k, seed)
     groups = clusters.groups

@@ -26,7 +26,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 @st.composite
 def relatednesses(draw, most=8):
-    """Symmetric or one-sided, everybody related to himself."""
+    """Symmetric or one-sided, every client related to itself."""
     clients = draw(st.integers(1, most))
     rows = st.lists(st.booleans(), min_size=clients, max_size=clients)
     related = np.array(draw(st.lists(rows, min_size=clients, max_size=clients)))
@@ -109,7 +109,7 @@ def test_points_of_a_client_have_no_order(kind, points, seed):
 
 
 @given(signatures(), st.floats(0.1, 5.0))
-def test_who_is_matched_closely_has_close_points(points, gamma):
+def test_clients_that_are_matched_closely_have_close_points(points, gamma):
     nearest, matched = (client_distances(points, kind) for kind in KINDS)
     assert (nearest <= matched * np.sqrt(points.shape[1]) * (1 + 1e-6)).all()
     fewer, more = threshold(matched, gamma), threshold(matched, gamma + 1)
@@ -119,7 +119,7 @@ def test_who_is_matched_closely_has_close_points(points, gamma):
 
 @given(relatednesses(), st.data())
 def test_a_sweep_averages(related, data):
-    """Every model stays a mean of the models before, of those whom somebody is linked to."""
+    """Every model becomes a mean of earlier models, each of a client that is linked to it."""
     samples = data.draw(st.lists(st.integers(1, 9), min_size=len(related), max_size=len(related)))
     shares = related * np.array(samples, dtype=np.float64)
     shares = torch.from_numpy(shares / shares.sum(1, keepdims=True))
@@ -142,7 +142,7 @@ def test_coordinates_keep_distances_also_of_equal_vectors(vectors):
 
 
 @given(st.integers(1, 60), st.integers(0, 2000))
-def test_sizes_use_every_image_and_leave_nobody_without(clients, more):
+def test_sizes_use_every_image_and_leave_no_client_empty(clients, more):
     found = sizes(clients + more, clients)
     assert found.sum() == clients + more
     assert found.min() >= 1
@@ -219,9 +219,9 @@ def test_a_federation_is_whole_or_refused(kind, data, seed):
             assert len(set(rows.tolist())) == len(rows)
             assert set(DATASET.y[rows]) <= set(DATASET.y[tested]) or kind == "writers"
             own_labels[group] |= set(DATASET.y[rows].tolist())
-    everybody = np.concatenate(federation.train)
+    held = np.concatenate(federation.train)
     if kind in {"disjoint_labels", "structured", "writers"} and not settings.get("padded"):
-        assert len(set(everybody.tolist())) == len(everybody)
+        assert len(set(held.tolist())) == len(held)
     if kind in {"disjoint_labels", "structured"}:
         assert sum(map(len, own_labels.values())) == len(set().union(*own_labels.values()))
 

@@ -11,12 +11,13 @@ import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 
-from clustered_fl.plan import FORMATS
-from clustered_fl.schema import Artefact
+from clustered_fl.ledger.schema import Artefact
+from clustered_fl.records import index
+from clustered_fl.workflow.artefacts import FORMATS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-Made = dict[str, dict]
-"""What the workflow passes: "runs", "groupings", "encoders", "studies", each name -> content."""
+Made = pd.DataFrame
+"""The index of all records that a test has made (`clustered_fl.records.index`)."""
 Artefacts = dict[str, Artefact]
 """Of one ledger or of several, by name."""
 
@@ -33,11 +34,16 @@ def is_parameters(cell: nbformat.NotebookNode) -> bool:
 
 def parameters(name: str, entry: Artefact, made: Made, out: Path) -> dict:
     """What the workflow gives to the notebook of artefact `name`, which writes to `out`."""
-    given = {"artefact": name, "scale": "demo", "source": "builtin", "out": str(out)}
-    given |= {"runs": {}, "studies": {}}
-    asked = [kind for kind in made if getattr(entry, kind)]
-    given |= {kind: {n: made[kind][n] for n in getattr(entry, kind)} for kind in asked}
-    return given | entry.parameters
+    asked = {
+        kind: getattr(entry, f"{kind}s" if kind != "study" else "studies")
+        for kind in ("run", "grouping", "encoder", "study")
+    }
+    own = [kind for kind, names in asked.items() if names]
+    records = [index.chosen(made, kind, *asked[kind]) for kind in own]
+    path = out.with_name(f"{out.name}.records.csv")
+    index.write(pd.concat(records) if records else index.build([]), path)
+    given = {"artefact": name, "records": str(path), "scale": "demo", "source": "builtin"}
+    return given | {"out": str(out)} | entry.parameters
 
 
 def play(name: str, entry: Artefact, made: Made, out: Path) -> dict:

@@ -1,5 +1,6 @@
-"""What a browser would find on a folder's pages: links, loads, anchors, headings, text."""
+"""What a browser would find on the pages of a site: links, loads, anchors, headings, text."""
 
+import os
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -46,20 +47,22 @@ class Page(HTMLParser):
 
 
 def pages(folder: Path) -> dict[str, Page]:
-    return {path.name: Page(path) for path in sorted(folder.glob("*.html"))}
+    """Every page of a site by its path within the folder; executed notebooks are none."""
+    paths = [path for path in sorted(folder.rglob("*.html")) if "<nav" in path.read_text()]
+    return {str(path.relative_to(folder)): Page(path) for path in paths}
 
 
 def dangling(folder: Path) -> list[str]:
     """Links and loads that lead nowhere inside the folder."""
     found = pages(folder)
     wrong = []
-    for page in found.values():
+    for name, page in found.items():
         for link in page.links + [load for load in page.loads if load != "data:,"]:
             parts = urlsplit(link)
-            target = parts.path or page.path.name
-            inside = (folder / target).resolve().is_relative_to(folder.resolve())
-            if parts.scheme or parts.netloc or not inside or not (folder / target).is_file():
-                wrong.append(f"{page.path.name}: {link}")
+            target = os.path.normpath(Path(name).parent / parts.path) if parts.path else name
+            outside = parts.scheme or parts.netloc or target.startswith(("..", "/"))
+            if outside or not (folder / target).is_file():
+                wrong.append(f"{name}: {link}")
             elif parts.fragment and parts.fragment not in found[target].ids:
-                wrong.append(f"{page.path.name}: {link} has no such anchor")
+                wrong.append(f"{name}: {link} has no such anchor")
     return wrong

@@ -33,18 +33,22 @@ def assert_same_tree(state, node, vertex):
         group = state.leaves.index(node.id)
         assert state.positions(list(range(len(state.grouping))))[group] == node.clients
         np.testing.assert_allclose(state.models[group], vertex.theta, atol=1e-4)
+        assert node.similarity is None
         return
     assert node.cut_similarity == pytest.approx(vertex.cut, abs=1e-4)
     np.testing.assert_allclose(state.cached[f"node{node.id}.model"], vertex.theta, atol=1e-4)
     own = np.stack([vertex.updates[client] for client in node.clients])
     alpha = [[cosine(a, b) for b in own] for a in own]
     np.testing.assert_allclose(state.cached[f"node{node.id}.similarity"], alpha, atol=1e-4)
+    pairs = [a for i, row in enumerate(alpha) for a in row[:i]]
+    assert node.similarity == pytest.approx((min(pairs), max(pairs)), abs=1e-4)
     children = [state.tree[number] for number in node.children]
     assert sorted(children[0].clients + children[1].clients) == node.clients
     for child, below in zip(children, vertex.children, strict=True):
         assert child.parent == node.id
         expected = np.stack([vertex.updates[client] for client in child.clients])
         np.testing.assert_allclose(state.cached[f"node{child.id}.updates"], expected, atol=1e-4)
+        assert child.updates == len(expected)
         assert_same_tree(state, child, below)
 
 

@@ -1,20 +1,23 @@
 """Verdicts follow the rule that is printed beside them, and say when there is nothing to judge."""
 
 import math
+import re
+import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import tiny_records as tiny
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_results import RUN, ledger_of
 
-from clustered_fl.claims.evidence import Evidence, RunEvidence
-from clustered_fl.claims.papers import predicates_of
-from clustered_fl.claims.predicates import Predicate, Predicates, is_within
+from clustered_fl.claims import bounds
+from clustered_fl.claims.evidence import Evidence, RunEvidence, labels
+from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.claims.verdicts import (
     COLUMNS,
     VERDICTS,
-    check_complete,
     evaluate,
     judge,
     mean_of,
@@ -22,9 +25,10 @@ from clustered_fl.claims.verdicts import (
 )
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
-from clustered_fl.schema import Grouping, Ledger
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.records import index
 
-POSITIVE = Predicate("CFL-X", {"x": "> 0"}, lambda evidence: {})
+POSITIVE = {"x": "> 0"}
 
 
 def measured(*values: float) -> list[dict[str, float]]:
@@ -75,8 +79,7 @@ def test_verdict_equals_the_rule_counted_in_whole_numbers(values):
 
 
 def test_one_number_that_does_not_exist_leaves_the_claim_open():
-    both = Predicate("CFL-X", {"x": "> 0"}, lambda evidence: {})
-    assert judge(both, [{"x": 1.0, "beside": math.nan}]) == "INCONCLUSIVE"
+    assert judge(POSITIVE, [{"x": 1.0, "beside": math.nan}]) == "INCONCLUSIVE"
 
 
 def test_text_has_means_and_ranges():
@@ -102,96 +105,137 @@ def test_the_mean_that_is_judged_is_the_mean_that_is_shown(values):
     ],
 )
 def test_bounds_mean_what_they_say(bound, inside, outside):
-    assert all(is_within(value, bound) for value in inside)
-    assert not any(is_within(value, bound) for value in [*outside, math.nan])
+    assert all(bounds.is_within(value, bound) for value in inside)
+    assert not any(bounds.is_within(value, bound) for value in [*outside, math.nan])
 
 
-@pytest.mark.parametrize("bound", ["> zero", "!= 3", "positive", "> 0 or < -1", ""])
-def test_bounds_that_mean_nothing_are_refused(bound):
-    with pytest.raises((ValueError, KeyError)):
-        is_within(1.0, bound)
+@pytest.mark.parametrize(
+    "bound", ["> zero", "!= 3", "positive", "> 0 or < -1", "", ">0", "> 0 and", "> 0 and 1"]
+)
+def test_bounds_that_mean_nothing_are_one_sentence(bound):
+    with pytest.raises(InputError, match=r"^the bound '.*'; allowed are "):
+        bounds.parsed(bound)
 
 
 def test_all_bounds_must_hold_and_the_reader_sees_them():
-    both = Predicate("CFL-X", {"a": "> 0", "b": "= 1"}, lambda evidence: {})
-    assert both.holds({"a": 1.0, "b": 1.0, "c": -9.0})
-    assert not both.holds({"a": 1.0, "b": 2.0})
-    assert both.text == "a > 0; b = 1"
+    both = {"a": "> 0", "b": ">= 1 and < 2"}
+    assert bounds.holds(both, {"a": 1.0, "b": 1.0, "c": -9.0})
+    assert not bounds.holds(both, {"a": 1.0, "b": 2.0})
+    assert not bounds.holds(both, {"a": 0.0, "b": 1.0})
+    assert bounds.text(both) == "a > 0; b >= 1 and < 2"
+
+
+def test_a_bound_on_what_is_not_measured_is_one_sentence():
+    with pytest.raises(InputError, match=r"^no number is called 'y'; measured are x, beside$"):
+        bounds.holds({"x": "< 0", "y": "> 0"}, {"x": 1.0, "beside": 2.0})
 
 
 # ---- From a ledger to rows ----------------------------------------------------------------------
 
-RUN = {
-    "purpose": "to test",
-    "expected": "nothing",
-    "minutes": {"demo": 1},
-    "dataset": "mnist",
-    "federation": {"kind": "congruent_pair"},
-    "model": {"name": "small_conv_net"},
-    "training": {},
-    "method": {"name": "fedavg"},
-    "rounds": 1,
-    "seeds": {"demo": [0]},
+SEEDS = {"demo": [0], "desktop": [0, 1, 2]}
+ENTRY = RUN | {"seeds": SEEDS, "scales": {}}
+GROUPING = {key: RUN[key] for key in ("purpose", "minutes", "dataset", "federation")}
+GROUPING |= {"seeds": SEEDS, "method": {"name": "flt"}}
+SWEEP = {"setting": "rounds", "values": {"desktop": [7, 9]}}
+TABLE = {
+    "all": {key: ENTRY[key] for key in ENTRY if key not in ("purpose", "method")},
+    "run": "{row}",
+    "columns": {"left": {"title": "Left"}},
+    "rows": {
+        "ours": {"title": "Ours", "method": {"name": "cfl"}},
+        "base": {"title": "Base", "method": {"name": "fedavg"}},
+    },
+    "numbers": ["acc", "half"],
+    "published": {"left": {"ours": [87.5, 80], "base": [60]}},
 }
-ARTEFACT = {
-    "kind": "figure",
+ARTEFACT = {"kind": "figure", "title": "t", "caption": "c", "published": "p", "where": "w"}
+SCORE = {"name": "tiny.score", "of": "one"}
+CLAIM = {"artefact": "fig", "kind": "ours", "statement": "s", "where": "w", "note": "n"}
+CLAIM |= {"published": "p", "holds_if": {"score": "> 0.5"}, "measure": SCORE}
+
+
+CONTENT = {
+    "paper": "cfl",
     "title": "t",
-    "caption": "c",
-    "published": "p",
-    "where": "w",
-    "notebook": "n",
+    "authors": "a",
+    "year": 2020,
+    "versions": [],
+    "runs": {"one": ENTRY, "two": ENTRY, "swept": ENTRY | {"sweep": SWEEP}},
+    "groupings": {"group": GROUPING},
+    "tables": {"table": TABLE},
+    "studies": {"toy": {"purpose": "p", "function": "f.g"}},
+    "artefacts": {"fig": ARTEFACT | {"notebook": "n"}},
+    "claims": {},
 }
 
 
-def ledger(**claims: dict) -> Ledger:
-    parts = {"artefact": "fig", "statement": "s", "published": "p", "where": "w", "note": "n"}
-    return Ledger(
-        paper="cfl",
-        title="t",
-        authors="a",
-        versions=[],
-        runs={"one": RUN, "two": RUN},
-        studies={"toy": {"purpose": "p", "function": "f.g"}},
-        artefacts={"fig": ARTEFACT},
-        claims={name: parts | claim for name, claim in claims.items()},
-    )
+def ledger(**changes) -> Ledger:
+    """A ledger with the claim A, which has these keys."""
+    return ledger_of(CONTENT | {"claims": {"A": CLAIM | changes}})
 
 
-def score_of(family: str):
-    """Measures the last mean score of a family's only run."""
-    return lambda evidence: {"score": float(evidence.run(family).scores().iloc[-1].mean())}
+@pytest.fixture(autouse=True)
+def measures(monkeypatch):
+    """The four measures below are those of a module `tiny`."""
+    monkeypatch.setitem(sys.modules, "clustered_fl.claims.tiny", sys.modules[__name__])
 
 
-def predicates(**measures) -> dict[str, Predicate]:
-    return {
-        name: Predicate(name, {"score": "> 0.5"}, measure) for name, measure in measures.items()
-    }
+def score(
+    evidence: Evidence, of: Run, beside: list[Run] = (), shots: list[Grouping] = ()
+) -> dict[str, float]:
+    """The last mean score, over all members of a sweep."""
+    finals = [run.scores().iloc[-1].mean() for run in evidence.members(of)]
+    return {"score": float(sum(finals) / len(finals))}
+
+
+def pair(evidence: Evidence, of: list[Run]) -> dict[str, float]:
+    """Whether the runs that are seen are of the seed that the evidence has."""
+    seeds = {evidence.run(each).folder.name for each in of}
+    return {"score": float(seeds == {f"seed{evidence.seed}"}), "seed": float(evidence.seed)}
+
+
+def tables(evidence: Evidence, study: Study) -> dict[str, float]:
+    """Number of tables of a study."""
+    return {"score": float(len(evidence.study(study)))}
+
+
+def one(evidence: Evidence, runs: list[Run] = (), shots: list[Grouping] = ()) -> dict[str, float]:
+    """One, whatever there is."""
+    return {"score": 1.0}
 
 
 @pytest.fixture
-def folder_of(tmp_path):
-    def folder_of(run: str, seed: int, score: float) -> str:
-        folder = tmp_path / run / f"seed{seed}"
-        return tiny.write(folder, tiny.record(), tiny.scores({0: [0.0], 4: [score]}))
+def records_of(tmp_path):
+    """Makes records of runs: entry or name in a sweep -> seed -> last score."""
 
-    return folder_of
+    def records_of(entries: dict[str, dict[int, float]], studies=()) -> pd.DataFrame:
+        rows = [("study", name, name, 0, str(folder)) for name, folder in dict(studies).items()]
+        for name, scores in entries.items():
+            for seed, score in scores.items():
+                folder = tmp_path / name / f"seed{seed}"
+                tiny.write(folder, tiny.record(), tiny.scores({0: [0.0], 4: [score]}))
+                kind = "grouping" if name == "group" else "run"
+                rows.append((kind, name.partition("_")[0], name, seed, str(folder)))
+        return index.build(rows)
+
+    return records_of
 
 
-def row(claims: Ledger, tests, folders, studies=None, scale="desktop", source="mirror") -> dict:
-    table = evaluate(claims, tests, folders, studies or {}, scale, source)
+def row(claims: Ledger, records: pd.DataFrame, scale="desktop", source="mirror") -> dict:
+    table = evaluate(claims, records, scale, source)
     assert list(table.columns) == list(COLUMNS)
     (found,) = table.to_dict("records")
     assert found["verdict"] in VERDICTS
     return found
 
 
-def test_a_row_says_what_was_claimed_measured_and_on_what(folder_of):
-    folders = {"one": {"one": {seed: folder_of("one", seed, 0.6 + seed / 10) for seed in range(3)}}}
-    found = row(ledger(A={"runs": ["one"]}), predicates(A=score_of("one")), folders)
-    assert found == {
+def test_a_row_says_what_was_claimed_measured_and_on_what(records_of):
+    records = records_of({"one": {seed: 0.6 + seed / 10 for seed in range(3)}})
+    assert row(ledger(), records) == {
         "claim": "A",
         "paper": "cfl",
         "artefact": "fig",
+        "kind": "ours",
         "statement": "s",
         "published": "p",
         "measured": "score 0.7 (0.6 to 0.8)",
@@ -204,16 +248,8 @@ def test_a_row_says_what_was_claimed_measured_and_on_what(folder_of):
     }
 
 
-def test_seeds_may_be_text_after_a_trip_through_json(folder_of):
-    folders = {"one": {"one": {"0": folder_of("one", 0, 0.2)}}}
-    found = row(ledger(A={"runs": ["one"]}), predicates(A=score_of("one")), folders)
-    assert (found["verdict"], found["seeds"]) == ("REFUTED", 1)
-
-
-def test_stand_in_data_give_no_verdict(folder_of):
-    folders = {"one": {"one": {0: folder_of("one", 0, 0.9)}}}
-    claims, tests = ledger(A={"runs": ["one"]}), predicates(A=score_of("one"))
-    found = row(claims, tests, folders, scale="demo", source="builtin")
+def test_stand_in_data_give_no_verdict(records_of):
+    found = row(ledger(), records_of({"one": {0: 0.9}}), scale="demo", source="builtin")
     assert (found["verdict"], found["source"], found["seeds"]) == ("DEMO ONLY", "builtin", 1)
     assert found["measured"] == "score 0.9"
 
@@ -226,103 +262,103 @@ def test_stand_in_data_give_no_verdict(folder_of):
         ({"demo": {"rounds": 3}}, True, "CONFIRMED"),
     ],
 )
-def test_shortened_runs_do_not_settle_the_size_of_a_number(folder_of, scales, full_size, verdict):
-    folders = {"one": {"one": {0: folder_of("one", 0, 0.9)}}}
-    claims = ledger(A={"runs": ["one"], "full_size": full_size})
-    claims.runs["one"] = claims.runs["one"].model_copy(update={"scales": scales})
-    found = row(claims, predicates(A=score_of("one")), folders)
+def test_shortened_runs_do_not_settle_the_size_of_a_number(records_of, scales, full_size, verdict):
+    claims = ledger(full_size=full_size)
+    one = claims.runs["one"].model_copy(update={"scales": scales})
+    claims = claims.model_copy(update={"runs": claims.runs | {"one": one}})
+    found = row(claims, records_of({"one": {0: 0.9}}))
     assert (found["verdict"], found["measured"]) == (verdict, "score 0.9")
 
 
-def test_nor_do_groupings_that_a_scale_changes(folder_of):
-    folders = {"one": {"one": {0: folder_of("one", 0, 0.9)}}}
-    claims = ledger(A={"groupings": ["one"], "full_size": True})
-    settings = dict.fromkeys(("dataset", "purpose", "expected"), "x") | {"seeds": {}, "minutes": {}}
-    one = Grouping(federation={}, method={}, scales={"desktop": {"method": {}}}, **settings)
-    claims.groupings["one"] = one
-    assert row(claims, predicates(A=score_of("one")), folders)["verdict"] == "REDUCED"
+def test_nor_do_groupings_that_a_scale_changes(records_of):
+    claims = ledger(full_size=True, measure={"name": "tiny.one", "shots": ["group"]})
+    records = records_of({"group": {0: 1.0}})
+    assert row(claims, records)["verdict"] == "CONFIRMED"
+    group = claims.groupings["group"].model_copy(update={"scales": {"desktop": {"method": {}}}})
+    claims = claims.model_copy(update={"groupings": {"group": group}})
+    assert row(claims, records)["verdict"] == "REDUCED"
 
 
-def test_a_claim_of_theory_is_judged_whatever_the_data(tmp_path):
+def test_a_claim_of_theory_is_judged_whatever_the_data(records_of, tmp_path):
     write_json(tmp_path / "record.json", {"tables": []})
-    tests = predicates(A=lambda evidence: {"score": float(evidence.study("toy") == {})})
-    found = row(
-        ledger(A={"studies": ["toy"]}), tests, {}, {"toy": str(tmp_path)}, "demo", "builtin"
-    )
+    measure = {"name": "tiny.tables", "study": "toy"}
+    claims = ledger(kind="theory", measure=measure, holds_if={"score": "= 0"}, full_size=True)
+    found = row(claims, records_of({}, {"toy": tmp_path}), "demo", "builtin")
     assert (found["verdict"], found["source"], found["seeds"]) == ("CONFIRMED", "none", 1)
 
 
 @pytest.mark.parametrize("source", ["builtin", "mirror"])
-def test_a_claim_whose_run_has_no_seed_at_this_scale_is_not_run(source):
-    tests = predicates(A=score_of("one"))
-    found = row(ledger(A={"runs": ["one"]}), tests, {"one": {"one": {}}}, source=source)
+@pytest.mark.parametrize("run", ["one", "swept"])
+def test_a_claim_whose_run_was_not_computed_is_not_run(records_of, source, run):
+    claims = ledger(measure=SCORE | {"of": run})
+    found = row(claims, records_of({"two": {0: 0.9}}), source=source)
     assert (found["verdict"], found["seeds"], found["measured"]) == ("NOT RUN", 0, "")
 
 
-@pytest.mark.parametrize("without", [{"two": {}}, {}], ids=["no seeds", "no run at this scale"])
-def test_a_claim_is_not_run_when_one_of_its_runs_is_not(folder_of, without):
-    folders = {"one": {"one": {0: folder_of("one", 0, 0.9)}}, "two": without}
-    tests = predicates(A=score_of("two"))
-    found = row(ledger(A={"runs": ["one", "two"]}), tests, folders)
+def test_a_sweep_without_values_at_this_scale_is_not_run(records_of):
+    claims = ledger(measure=SCORE | {"beside": ["swept"]})
+    found = row(claims, records_of({"one": {0: 0.9}}), scale="demo")
     assert (found["verdict"], found["seeds"]) == ("NOT RUN", 0)
 
 
-def test_only_seeds_that_all_runs_have_are_compared(folder_of):
-    folders = {
-        run: {run: {seed: folder_of(run, seed, 0.6) for seed in seeds}}
-        for run, seeds in (("one", (0, 1, 2)), ("two", (1, 2, 3)))
-    }
-    seen = []
-
-    def pair(evidence: Evidence) -> dict[str, float]:
-        seen.append({evidence.run(family).folder.name for family in ("one", "two")})
-        return {"score": 1.0}
-
-    assert row(ledger(A={"runs": ["one", "two"]}), predicates(A=pair), folders)["seeds"] == 2
-    assert seen == [{"seed1"}, {"seed2"}]
+@pytest.mark.parametrize("other", [{"beside": ["two"]}, {"shots": ["group"]}])
+def test_a_claim_is_not_run_when_one_of_what_it_needs_is_not(records_of, other):
+    claims = ledger(measure=SCORE | other)
+    found = row(claims, records_of({"one": {0: 0.9}}))
+    assert (found["verdict"], found["seeds"]) == ("NOT RUN", 0)
 
 
-def test_a_sweep_is_seen_as_all_its_runs(folder_of):
-    folders = {"one": {f"one_{n}": {0: folder_of(f"one_{n}", 0, n / 10)} for n in (7, 9)}}
-
-    def mean(evidence: Evidence) -> dict[str, float]:
-        finals = [run.scores().iloc[-1].mean() for run in evidence.members("one")]
-        return {"score": sum(finals) / len(finals)}
-
-    assert row(ledger(A={"runs": ["one"]}), predicates(A=mean), folders)["measured"] == "score 0.8"
+def test_a_claim_is_not_run_when_a_member_of_a_sweep_is_not(records_of):
+    claims = ledger(measure=SCORE | {"of": "swept"})
+    assert row(claims, records_of({"swept_7": {0: 0.7}}))["verdict"] == "NOT RUN"
 
 
-# ---- Completeness -------------------------------------------------------------------------------
+def test_only_seeds_that_all_runs_have_are_compared(records_of):
+    seeds = {"one": (0, 1, 2), "two": (1, 2, 3)}
+    records = records_of({run: dict.fromkeys(own, 0.6) for run, own in seeds.items()})
+    found = row(ledger(measure={"name": "tiny.pair", "of": ["one", "two"]}), records)
+    assert (found["seeds"], found["measured"]) == (2, "score 1; seed 1.5 (1 to 2)")
 
 
-def test_a_claim_without_predicate_is_named():
-    with pytest.raises(InputError, match="claim B of the ledger cfl has no predicate"):
-        check_complete(ledger(A={}, B={}), predicates(A=score_of("one")))
+def test_a_sweep_is_seen_as_all_its_runs(records_of):
+    records = records_of({"swept_7": {0: 0.7}, "swept_9": {0: 0.9}})
+    assert row(ledger(measure=SCORE | {"of": "swept"}), records)["measured"] == "score 0.8"
 
 
-def test_a_predicate_without_claim_is_named():
-    with pytest.raises(InputError, match="predicate B has no claim in the ledger cfl"):
-        check_complete(ledger(A={}), predicates(A=score_of("one"), B=score_of("one")))
+@pytest.mark.parametrize(
+    ("named", "published"),
+    [
+        (["left.ours", "left.base"], "Ours 87.5, Base 60"),
+        (["left.base"], "Base 60"),
+        (["one"], "not stated"),
+    ],
+)
+def test_the_published_numbers_are_those_of_the_table(records_of, named, published):
+    claims = ledger(published="", measure={"name": "tiny.one", "runs": named})
+    assert row(claims, records_of({}))["published"] == published
+    said = ledger(published="about {left.ours:half}")
+    assert row(said, records_of({}))["published"] == "about 80"
 
 
-def test_nothing_is_judged_before_all_is_complete():
-    with pytest.raises(InputError, match="has no predicate"):
-        evaluate(ledger(A={}), {}, {}, {}, "demo", "builtin")
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"measure": {"name": "tiny.scores"}}, "there is no measure 'tiny.scores'"),
+        ({"measure": {"name": "small.score"}}, "there is no measure 'small.score'"),
+        ({"measure": {"name": "score"}}, "there is no measure 'score'"),
+        ({"measure": SCORE | {"of": "three"}}, "'three' is none of the runs of the ledger"),
+        ({"measure": SCORE | {"off": 1}}, "measure tiny.score has no setting 'off'; allowed are"),
+        ({"measure": {"name": "tiny.score"}}, "measure tiny.score needs the setting 'of'"),
+        ({"holds_if": {"accuracy": "> 0"}}, "no number is called 'accuracy'; measured are score"),
+        ({"holds_if": {"score": "> much"}}, "the bound '> much'; allowed are such as"),
+    ],
+)
+def test_a_claim_that_cannot_be_measured_is_named(records_of, changes, sentence):
+    with pytest.raises(InputError, match=f"^claim A: {re.escape(sentence)}"):
+        evaluate(ledger(**changes), records_of({"one": {0: 0.9}}), "desktop", "mirror")
 
 
-def test_two_predicates_of_one_claim_are_refused():
-    claim = Predicates()
-    claim("A", {})(lambda evidence: {})
-    with pytest.raises(ValueError, match="claim A has two predicates"):
-        claim("A", {})(lambda evidence: {})
-
-
-def test_an_unknown_paper_has_no_claims():
-    with pytest.raises(InputError, match="there are no claims for paper 'abc'; there are for cfl"):
-        predicates_of("abc")
-
-
-# ---- What predicates look at --------------------------------------------------------------------
+# ---- What measures look at -----------------------------------------------------------------------
 
 
 def test_evidence_of_a_run(tmp_path):
@@ -330,8 +366,22 @@ def test_evidence_of_a_run(tmp_path):
     folder = Path(tiny.write(tmp_path / "run" / "seed0", tiny.record(), measurements))
     run = RunEvidence(folder)
     assert run.scores().to_dict("index") == {0: {0: 0.1, 1: 0.2}, 4: {0: 0.3, 1: 0.4}}
+    assert run.clients().tolist() == pytest.approx([30, 40])
+    assert run.clients(3).tolist() == pytest.approx([10, 20])
     assert run.group_metric("gap_update").to_dict() == {3: -0.5}
     assert [node["id"] for node in run.splits()] == [0, 1]
     assert [run.is_pure(node) for node in range(5)] == [False, False, True, True, True]
     assert run.true_groups.tolist() == tiny.TRUTH
     assert run.groups.tolist() == [3, 3, 2, 2, 4, 4]
+
+
+def test_labels_are_titles_and_the_published_numbers_to_compare_with():
+    """Those of a variant are those of the row that it is a variant of."""
+    coded = {"title": "As coded", "method": {"name": "cfl"}, "of": "ours"}
+    late = {"title": "Late", "method": {"name": "cfl"}}
+    table = TABLE | {"rows": TABLE["rows"] | {"coded": coded, "late": late}}
+    found = labels(ledger_of(CONTENT | {"tables": {"table": table}}))
+    assert found["ours"] == ("Left", "Ours", {"acc": 87.5, "half": 80})
+    assert found["coded"] == ("Left", "Ours", {"acc": 87.5, "half": 80})
+    assert found["late"] == ("Left", "Late", {})
+    assert Evidence(index.build([]), found).label("one") == ("", "one", {})

@@ -9,15 +9,18 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
-import yaml
+from tiny_ledger import FIGURE, changed, write
 
 from clustered_fl.cli import STEPS, main
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.errors import InputError
-from clustered_fl.fingerprint import SOURCE
-from clustered_fl.studies import execute, load_tables
+from clustered_fl.jobs.study import execute
+from clustered_fl.records import archive
+from clustered_fl.records.archive import Packed
+from clustered_fl.records.reading import Origin, load_tables
+from clustered_fl.workflow.fingerprint import ROOT
 
 CONFIG = Path(__file__).parents[2] / "config"
 # What a machine that only trains need not have, and what would make every step start slowly.
@@ -47,7 +50,7 @@ def in_a_process(*command: str, **environment: str) -> subprocess.CompletedProce
     surroundings = {k: v for k, v in os.environ.items() if k not in THREADS}
     return subprocess.run(
         [sys.executable, *command],
-        env=surroundings | {"PYTHONPATH": str(SOURCE)} | environment,
+        env=surroundings | {"PYTHONPATH": str(ROOT)} | environment,
         capture_output=True,
         text=True,
     )
@@ -58,7 +61,8 @@ def in_a_process(*command: str, **environment: str) -> subprocess.CompletedProce
 
 def test_every_step_of_the_design_is_there():
     expected = {"dataset", "partition", "encoder", "grouping", "train", "study", "notebook"}
-    assert expected | {"verdicts", "check", "report", "publish"} == STEPS.keys()
+    expected |= {"verdicts", "check", "report", "publish", "restore", "merge", "archive"}
+    assert STEPS.keys() == expected
 
 
 @pytest.mark.parametrize("step", [*STEPS, None])
@@ -68,7 +72,7 @@ def test_help_says_what_a_step_does(capsys, step):
     assert ended.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     if step:
-        assert all(f"--{option}" in text for option in STEPS[step][1])
+        assert all(f"--{option}" in text for option in STEPS[step][1].split())
     else:
         assert all(f"{name} {function.__doc__}" in text for name, (function, _) in STEPS.items())
 
@@ -108,14 +112,14 @@ def test_a_process_uses_one_thread_per_operation_unless_told_otherwise(tmp_path)
         "import atexit, os\n"
         f"atexit.register(lambda: print(*(os.environ.get(name) for name in {THREADS})))\n"
     )
-    path = os.pathsep.join((str(tmp_path), str(SOURCE)))
+    path = os.pathsep.join((str(tmp_path), str(ROOT)))
     for given, used in (({}, "1 1"), (dict.fromkeys(THREADS, "3"), "3 3")):
         done = in_a_process("-m", "clustered_fl", "--help", PYTHONPATH=path, **given)
         assert done.stdout.splitlines()[-1] == used
 
 
 @pytest.mark.parametrize(
-    ("module", "unwanted"), [("cli", HEAVY), ("runs", NOT_FOR_TRAINING)], ids=["cli", "runs"]
+    ("module", "unwanted"), [("cli", HEAVY), ("jobs.train", NOT_FOR_TRAINING)], ids=["cli", "train"]
 )
 def test_a_step_starts_with_what_it_needs(module, unwanted):
     program = f"import sys, clustered_fl.{module}; print(*sys.modules)"
@@ -128,7 +132,7 @@ def test_a_defect_of_ours_is_not_hidden_behind_a_sentence(monkeypatch):
     def broken(_):
         raise ZeroDivisionError
 
-    monkeypatch.setitem(STEPS, "check", (broken, {}))
+    monkeypatch.setitem(STEPS, "check", (broken, ""))
     with pytest.raises(ZeroDivisionError):
         main(["check"])
 
@@ -220,7 +224,7 @@ def test_a_partial_mirror(capsys, preparing, tmp_path, kept):
         ),
         (
             {"kind": "label_swap", "clients": 4, "groups": 2, "samples": 0},
-            "0 samples per client asked of 120 rows for 4 clients; allowed are 1 to 30",
+            "partition label_swap: samples = 0 is not allowed: input should be greater than or",
         ),
         (
             {"kind": "label_permutation", "clients": 4, "groups": 2, "samples": 31},
@@ -256,13 +260,18 @@ def test_an_unknown_or_missing_setting_of_a_federation(capsys, data, tmp_path, s
 # ---- Studies and notebooks ----------------------------------------------------------------------
 
 
+def study(function: str, settings: dict) -> str:
+    return json.dumps({"function": function, "settings": settings})
+
+
 def test_a_study_leaves_its_tables_and_says_so(tmp_path):
     settings = {"clients_per_group": 2, "points_per_client": 20}
-    name = "violations.assumption_violations"
-    options = {"function": name, "settings": json.dumps(settings), "code": "abc", "out": tmp_path}
-    assert main(arguments("study", **options, seed=3)) == 0
+    name = "cfl.violations.assumption_violations"
+    about = {"config": study(name, settings), "code": "abc", "identity": "def"}
+    assert main(arguments("study", **about, out=tmp_path)) == 0
     record = json.loads((tmp_path / "record.json").read_text())
-    assert (record["function"], record["settings"], record["seed"]) == (name, settings, 3)
+    assert record["config"] == {"function": name, "settings": settings}
+    assert (record["code"], record["identity"]) == ("abc", "def")
     assert record["tables"] == sorted(path.stem for path in tmp_path.glob("*.parquet"))
     assert load_tables(tmp_path)["accuracies"]["panel"].nunique() == 3
 
@@ -270,78 +279,128 @@ def test_a_study_leaves_its_tables_and_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("function", "settings", "sentence"),
     [
-        ("nothing.at_all", {}, "there is no study 'nothing.at_all' below clustered_fl.theory"),
-        ("violations.nothing", {}, "there is no study 'violations.nothing' below clustered_fl.t"),
-        ("violations", {}, "there is no study 'violations' below clustered_fl.theory"),
+        ("no.thing.at_all", {}, "there is no study 'no.thing.at_all' below clustered_fl.theory"),
         (
-            "violations.assumption_violations",
+            "cfl.violations.no",
+            {},
+            "there is no study 'cfl.violations.no' below clustered_fl.theory",
+        ),
+        ("cfl.violations", {}, "there is no study 'cfl.violations' below clustered_fl.theory"),
+        (
+            "cfl.violations.assumption_violations",
             {"clients": 3},
-            "study violations.assumption_violations has no setting 'clients'; "
+            "study cfl.violations.assumption_violations has no setting 'clients'; "
             "allowed are clients_per_group, points_per_client, spread",
         ),
     ],
 )
 def test_studies_that_there_are_not(capsys, tmp_path, function, settings, sentence):
-    options = {"function": function, "settings": json.dumps(settings), "code": "abc"}
-    found = refused(capsys, "study", **options, out=tmp_path / "new")
-    assert found.startswith(sentence)
+    about = {"config": study(function, settings), "code": "abc", "out": tmp_path / "new"}
+    assert refused(capsys, "study", **about).startswith(sentence)
     assert not (tmp_path / "new").exists()
 
 
 def test_a_study_that_was_interrupted_has_no_record(tmp_path, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
+    def interrupted(path, _):
+        if path.name == "record.json":
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr("clustered_fl.studies.write_json", interrupted)
+    monkeypatch.setattr("clustered_fl.jobs.study.write_json", interrupted)
+    config = {"function": "cfl.violations.assumption_violations", "settings": {}}
     with pytest.raises(KeyboardInterrupt):
-        execute("violations.assumption_violations", {"points_per_client": 20}, 0, "abc", tmp_path)
+        execute(config | {"settings": {"points_per_client": 20}}, Origin("abc", ""), tmp_path)
     with pytest.raises(InputError, match="cannot read .*record.json"):
         load_tables(tmp_path)
 
 
 @pytest.fixture
-def showing(tmp_path):
+def showing(tmp_path, monkeypatch):
     """Options of the notebook step for a notebook of one cell beside the parameters."""
     parameters = nbformat.v4.new_code_cell("word = 0", metadata={"tags": ["parameters"]})
     cells = [parameters, nbformat.v4.new_code_cell("raise RuntimeError(word)")]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    nbformat.write(notebook, tmp_path / "source.ipynb")
+    monkeypatch.chdir(tmp_path)
+    Path("notebooks").mkdir()
+    nbformat.write(notebook, "notebooks/source.ipynb")
+    figure = FIGURE | {"notebook": "source.ipynb", "parameters": {"word": "out of luck"}}
+    write(tmp_path, changed("artefacts/small_fig", figure))
     return {
-        "notebook": tmp_path / "source.ipynb",
-        "parameters": json.dumps({"word": "out of luck"}),
-        "executed": tmp_path / "logs" / "executed.ipynb",
-        "page": tmp_path / "artefact" / "page.html",
+        "artefact": "small_fig",
+        "executed": Path("logs/executed.ipynb"),
+        "page": Path("artefact/page.html"),
+        "settings": "{}",
+        "ledgers": tmp_path,
     }
 
 
 def test_a_failed_notebook_is_kept_and_makes_no_page(showing, capsys):
     assert refused(capsys, "notebook", **showing) == (
-        f"{showing['notebook']} failed in cell 3 with RuntimeError: out of luck; "
-        f"the executed notebook is {showing['executed']}"
+        "notebooks/source.ipynb failed in cell 3 with RuntimeError: out of luck; "
+        "the executed notebook is logs/executed.ipynb"
     )
     assert "out of luck" in showing["executed"].read_text()
     assert not showing["page"].parent.exists()
 
 
 def test_an_absent_or_broken_notebook_is_one_sentence(showing, capsys):
-    showing["notebook"].unlink()
-    expected = f"cannot execute {showing['notebook']}: "
+    source = Path("notebooks/source.ipynb")
+    source.unlink()
+    expected = "cannot execute notebooks/source.ipynb: "
     assert refused(capsys, "notebook", **showing).startswith(expected)
-    showing["notebook"].write_text("{")
+    source.write_text("{")
     assert refused(capsys, "notebook", **showing).startswith(expected)
     assert not showing["page"].parent.exists()
+
+
+# ---- Archives -----------------------------------------------------------------------------------
+
+
+def packed(seed: int, content: bytes = b"{}", identity: str = "same") -> Packed:
+    files = {"record.json": b"{}", "rounds.parquet": content}
+    return Packed("run", "one", "one", seed, identity, "", "v1", files)
+
+
+def test_a_record_is_restored_from_an_archive(capsys, tmp_path):
+    archive.write(tmp_path / "a.parquet", [packed(0, b"first"), packed(1, b"second")])
+    options = {"archive": tmp_path / "a.parquet", "out": tmp_path / "there"}
+    key = json.dumps(["run", "one", 1])
+    assert main(arguments("restore", **options, key=key)) == 0
+    assert (tmp_path / "there" / "rounds.parquet").read_bytes() == b"second"
+    assert capsys.readouterr().err.startswith("run one, seed 1, from ")
+    absent = json.dumps(["run", "one", 2])
+    sentence = refused(capsys, "restore", **options | {"out": tmp_path / "new"}, key=absent)
+    assert sentence == f"{tmp_path}/a.parquet has no record of run one, seed 2"
+    assert not (tmp_path / "new").exists()
+
+
+def test_archives_of_several_machines_are_joined(capsys, tmp_path):
+    names = [tmp_path / f"{name}.parquet" for name in ("a", "b", "both")]
+    archive.write(names[0], [packed(0), packed(1)])
+    archive.write(names[1], [packed(1), packed(2)])
+    merge = ["merge", "--archives", *map(str, names[:2]), "--out", str(names[2])]
+    assert main(merge) == 0
+    assert [key.seed for key in archive.read(names[2])] == [0, 1, 2]
+    archive.write(names[1], [packed(1, b"another")])
+    names[2].unlink()
+    capsys.readouterr()
+    assert main(merge) == 2
+    assert capsys.readouterr().err.startswith("error: run one, seed 1, has two results, made by")
+    names[1].unlink()
+    assert main(merge) == 2
+    assert capsys.readouterr().err == f"error: {names[1]} does not exist\n"
+    assert not names[2].exists()
 
 
 # ---- Verdicts -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("step", ["verdicts", "check", "report", "publish"])
+@pytest.mark.parametrize("step", ["verdicts", "check", "report", "publish", "archive"])
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"scael": "demo"}, "unknown configuration key 'scael'; allowed are scale, papers,"),
-        ({"scale": "huge"}, "configuration key scale: 'huge' is not allowed"),
+        ({"scael": "demo"}, "the configuration has no key 'scael'; allowed are scale, papers,"),
+        ({"scale": "huge"}, "the configuration: scale = 'huge' is not allowed"),
         ({"source": "mirror"}, "source=mirror needs mirror=<folder>"),
     ],
 )
@@ -354,11 +413,9 @@ def test_a_wrong_configuration_is_one_sentence(capsys, tmp_path, step, settings,
 
 
 def test_a_broken_ledger_is_one_sentence(capsys, tmp_path):
-    content = yaml.safe_load((CONFIG / "papers" / "cfl.yaml").read_text())
-    content["runs"]["cfl_fig9"]["colour"] = "blue"
-    (tmp_path / "cfl.yaml").write_text(yaml.safe_dump(content))
+    path = write(tmp_path, changed("runs/one/colour", "blue"))
     sentence = refused(capsys, "check", settings="{}", ledgers=tmp_path)
-    assert sentence.startswith(f"{tmp_path}/cfl.yaml: unknown key 'runs.cfl_fig9.colour'; allowed")
+    assert sentence.startswith(f"{path} has no key 'runs.one.colour'; allowed are dataset,")
 
 
 @pytest.mark.parametrize("step", ["check", "publish"])
@@ -375,5 +432,5 @@ def test_verdicts_without_records_name_the_first_that_is_missing(capsys, tmp_pat
     monkeypatch.chdir(tmp_path)
     options = {"settings": "{}", "ledgers": CONFIG / "papers", "out": tmp_path / "verdicts.csv"}
     sentence = refused(capsys, "verdicts", **options)
-    assert sentence.startswith("cannot read results/demo/studies/cfl_violations/record.json")
+    assert sentence.startswith("claim CFL-F1-a: cannot read results/demo/studies/cfl_violations/")
     assert list(tmp_path.iterdir()) == []

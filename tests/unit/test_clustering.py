@@ -1,7 +1,8 @@
-"""A grouping leaves four files that runs average by; what does not fit together is refused."""
+"""A grouping leaves five files, of which runs read one; what does not fit together is refused."""
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,9 +10,7 @@ import pytest
 import torch
 import yaml
 
-from clustered_fl import records, relatedness, runs
 from clustered_fl.cli import main
-from clustered_fl.clustering import execute
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
 from clustered_fl.data.partitions import build_federation
@@ -20,10 +19,16 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import digest
 from clustered_fl.groupings import flt, pca_kmeans_hc, signatures
 from clustered_fl.groupings.clients import clients_of
-from clustered_fl.ledger import load_ledger, resolved_encoders, resolved_groupings, resolved_runs
+from clustered_fl.jobs import train as runs
+from clustered_fl.jobs.encode import execute as pretrain
+from clustered_fl.jobs.group import execute
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
 from clustered_fl.methods.one_shot import alike
-from clustered_fl.plan import GROUPING_FILES
-from clustered_fl.pretraining import execute as pretrain
+from clustered_fl.records import reading as records
+from clustered_fl.records import relatedness
+from clustered_fl.records.reading import Origin
+from clustered_fl.workflow import kinds
 
 FEDERATION = {"kind": "disjoint_labels", "clients": 12, "groups": 3, "labels": 2, "shuffled": True}
 FEDERATION |= {"newcomers": 1, "changed": 1}
@@ -31,7 +36,9 @@ PCA = {"name": "pca_kmeans_hc", "k": 2, "dimensions": 4, "gamma": 0.4}
 FLT = {"name": "flt", "k": 2, "distance": "matching", "gamma": 0.02, "again": True}
 FLT |= {"manifold": {"neighbours": 4, "dimensions": 6}, "tuning_epochs": 1}
 FLT |= {"compare": {"seeds": 2, "k": [1], "gammas": [0.02, 1.0]}}
-SAME = ("record.json", "relatedness.safetensors", "comparisons.parquet")
+FILES = (*kinds.FILES["grouping"], relatedness.SIGNATURES)
+SAME = tuple(file for file in FILES if file != records.COST)
+ORIGIN = Origin("0123", "4567")
 
 
 def configured(method, **changes):
@@ -51,7 +58,7 @@ def inputs(tmp_path_factory):
     federations.save(build_federation(data, 3, **FEDERATION), folder / "federation.safetensors")
     encoder = {"name": "e", "model": {"name": "conv_autoencoder", "code": 6}}
     encoder["training"] = {"epochs": 2, "batch_size": 16}
-    pretrain(encoder, folder / "data.safetensors", folder / "encoder", "code", lambda _: None)
+    pretrain(encoder, folder / "data.safetensors", folder / "encoder", ORIGIN, lambda _: None)
     files = ("data", "federation")
     return {name: folder / f"{name}.safetensors" for name in files} | {
         "encoder": folder / "encoder"
@@ -76,7 +83,7 @@ def no_umap(monkeypatch):
 def group(inputs, folder, method, **changes):
     """Find a grouping below `folder` and return its lines of progress."""
     lines = []
-    execute(configured(method, **changes), **inputs, out=folder, code="0123", tell=lines.append)
+    execute(configured(method, **changes), **inputs, out=folder, origin=ORIGIN, tell=lines.append)
     return lines
 
 
@@ -98,18 +105,18 @@ def arrays(inputs):
     return data, federation
 
 
-def test_four_files_are_left(found, inputs, tmp_path):
-    assert sorted(path.name for path in found.iterdir()) == sorted(GROUPING_FILES)
+def test_five_files_are_left(found, inputs, tmp_path):
+    assert sorted(path.name for path in found.iterdir()) == sorted(FILES)
     (line,) = group(inputs, tmp_path, PCA | {"case": "groups", "groups": 2})
     assert line.startswith("2 groups of 9 clients, {'ari': ")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(GROUPING_FILES)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
 
 
 def test_the_record_says_what_was_found_in_what(found, inputs):
     record, (data, federation) = records.load_record(found), arrays(inputs)
     config = json.loads(json.dumps(configured(FLT)))
     assert (record["config"], record["config_digest"]) == (config, digest(config))
-    assert (record["code"], record["data"]) == ("0123", data.described)
+    assert (record["code"], record["identity"], record["data"]) == (*ORIGIN, data.described)
     assert record["federation_digest"] == federations.load(inputs["federation"])[1]
     assert record["true_groups"] == federation.groups[:9].tolist()
     assert record["true_newcomers"] == federation.groups[9:].tolist()
@@ -139,7 +146,7 @@ def test_what_is_written_is_what_the_method_finds(found, inputs):
     assert len(compared) == 2 * 2 * 2 * 2
 
 
-def test_everybody_is_found_again_in_the_group_where_its_data_are_now(found, inputs):
+def test_each_client_is_found_again_in_the_group_where_its_data_are_now(found, inputs):
     _, federation = arrays(inputs)
     later = relatedness.load(found).later
     gone = federation.replaces[federation.replaces >= 0]
@@ -169,10 +176,11 @@ def test_found_twice_it_is_the_same_bytes_whatever_was_before(inputs, tmp_path, 
         np.random.default_rng(9).random(9)
     assert contents[0] == contents[1]
     group(inputs, tmp_path / "other", method, seed=4)
-    assert (tmp_path / "other" / SAME[1]).read_bytes() != contents[0][1]
+    sent = relatedness.SIGNATURES
+    assert (tmp_path / "other" / sent).read_bytes() != (tmp_path / "one" / sent).read_bytes()
 
 
-@pytest.mark.parametrize("file", GROUPING_FILES)
+@pytest.mark.parametrize("file", FILES)
 def test_a_grouping_that_cannot_be_finished_is_not_there(inputs, tmp_path, file):
     (tmp_path / file / "in the way").mkdir(parents=True)
     with pytest.raises(InputError, match=f"cannot write .*{file}"):
@@ -181,15 +189,35 @@ def test_a_grouping_that_cannot_be_finished_is_not_there(inputs, tmp_path, file)
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.parametrize("file", [relatedness.FILE, relatedness.SIGNATURES])
 @pytest.mark.parametrize("kept", [0, 30, -10])
-def test_a_damaged_relatedness_is_told(found, tmp_path, kept):
-    whole = (found / relatedness.FILE).read_bytes()
-    (tmp_path / relatedness.FILE).write_bytes(whole[:kept])
+def test_a_damaged_relatedness_is_told(found, tmp_path, file, kept):
+    relatedness.save(relatedness.load(found), tmp_path)
+    (tmp_path / file).write_bytes((found / file).read_bytes()[:kept])
     with pytest.raises(InputError) as caught:
         relatedness.load(tmp_path)
     sentence = str(caught.value)
-    assert sentence.startswith(f"cannot read {tmp_path / relatedness.FILE}: ")
+    assert sentence.startswith(f"cannot read {tmp_path / file}: ")
     assert sentence.endswith("; find the grouping again")
+
+
+def test_who_is_related_can_be_read_without_the_signatures(found, tmp_path):
+    whole = relatedness.load(found)
+    relatedness.save(whole, tmp_path)
+    (tmp_path / relatedness.SIGNATURES).unlink()
+    part = relatedness.load(tmp_path, signatures=False)
+    for name in ("related", "groups", "placed", "later"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
+    assert part.signatures.size == part.points.size == part.distances.size == 0
+
+
+def test_points_that_are_the_signatures_are_kept_once(found, tmp_path):
+    whole = relatedness.load(found)
+    assert not np.array_equal(whole.points, whole.signatures[:9])
+    relatedness.save(replace(whole, points=whole.signatures[:9]), tmp_path)
+    size = (tmp_path / relatedness.SIGNATURES).stat().st_size
+    assert size < (found / relatedness.SIGNATURES).stat().st_size
+    np.testing.assert_array_equal(relatedness.load(tmp_path).points, whole.signatures[:9])
 
 
 # ---- Runs that average by it --------------------------------------------------------------------
@@ -212,7 +240,7 @@ def train(inputs, grouping, folder, method, **changes):
         saved=folder / "checkpoint.safetensors",
         paths=folder,
         grouping=grouping,
-        code="0123",
+        origin=ORIGIN,
         device="cpu",
         path="sequential",
         workers=1,
@@ -284,7 +312,8 @@ def test_a_checkpoint_by_another_grouping_is_not_continued(
 
 
 def command(inputs, folder, method, **changes):
-    options = {"config": json.dumps(configured(method, **changes)), "code": "0123", "out": folder}
+    options = {"config": json.dumps(configured(method, **changes)), "out": folder}
+    options |= ORIGIN._asdict()
     pairs = ((f"--{name}", str(value)) for name, value in (inputs | options).items() if value)
     return ["grouping", *(part for pair in pairs for part in pair)]
 
@@ -356,18 +385,12 @@ def test_a_method_that_averages_by_no_grouping_is_not_given_one(inputs, found, t
     assert str(caught.value) == told
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("one_shot", "method one_shot needs a grouping; name one with `grouping:` in the run"),
-        ("flt_code", "method flt_code needs a grouping, or related: all or self"),
-        ("flt_dynamic", "method flt_dynamic needs a grouping that was found with `again: true`"),
-    ],
-)
-def test_a_method_that_averages_by_a_grouping_needs_one(inputs, tmp_path, name, sentence):
+@pytest.mark.parametrize("name", ["one_shot", "flt_code", "flt_dynamic"])
+def test_a_method_that_averages_by_a_grouping_needs_one(inputs, tmp_path, name):
     with pytest.raises(InputError) as caught:
         train(inputs, None, tmp_path, {"name": name})
-    assert str(caught.value) == sentence
+    told = "the method needs a grouping; name one with `grouping:` in the run"
+    assert str(caught.value) == told
 
 
 def test_a_grouping_that_was_not_found_again_cannot_be_dynamic(inputs, tmp_path):
@@ -384,6 +407,7 @@ LEDGER = {
     "paper": "flt",
     "title": "A paper",
     "authors": "Somebody",
+    "year": 2022,
     "versions": ["first"],
     "encoders": {
         "server": ABOUT
@@ -464,17 +488,17 @@ OTHER = CLIENTS["federation"] | {"clients": 6}
         ),
         ("runs/one/grouping", "two", "one names grouping 'two', which is not there"),
         ("groupings/related/encoder", "two", "related names encoder 'two', which is not there"),
-        ("groupings/related/seed", 1, "unknown key 'groupings.related.seed'; allowed are dataset"),
-        ("encoders/server/epochs", 1, "unknown key 'encoders.server.epochs'; allowed are dataset"),
+        ("groupings/related/seed", 1, "has no key 'groupings.related.seed'; allowed are dataset,"),
+        ("encoders/server/epochs", 1, "has no key 'encoders.server.epochs'; allowed are dataset,"),
         (
             "encoders/server/scales",
             {"demo": {"epochs": 1}},
-            "encoder server at scale demo: unknown key 'epochs'; allowed are dataset, model",
+            "encoder server at scale demo has no key 'epochs'; allowed are dataset, model",
         ),
         (
             "groupings/related/scales/demo",
             {"federation": {"samples": 10}, "k": 1},
-            "grouping related at scale demo: unknown key 'k'; allowed are dataset, federation",
+            "grouping related at scale demo has no key 'k'; allowed are dataset, federation",
         ),
     ],
 )

@@ -1,5 +1,8 @@
 """What the compiled path does besides computing the same as the others (test_engine.py)."""
 
+from importlib import import_module
+from inspect import getsource
+
 import numpy as np
 import pytest
 import torch
@@ -10,14 +13,32 @@ from clustered_fl.engine.compiled_kernels import epoch_trainer
 from clustered_fl.engine.dense_kernels import BLOCK, LANES, descend, filled, stride
 from clustered_fl.engine.layout import plan
 from clustered_fl.engine.workload import LocalSettings
-from clustered_fl.fingerprint import fingerprint
+from clustered_fl.files import digest
 from clustered_fl.models import build_model
+from clustered_fl.workflow.source import read
+
+NOT_COMPILED = {"engine.layout", "models.numerics", "errors"}
+"""Modules that kernels import, and whose values are not compiled into them."""
+
+
+def imported_by(module: str) -> set[str]:
+    """A module and all of this package that it imports, directly or not."""
+    found, wanted = set(), {module}
+    while wanted:
+        module = wanted.pop()
+        found.add(module)
+        targets = read(module, "a test").imports.values()
+        wanted |= {each.module for each in targets if each.is_first_party} - found
+    return found
 
 
 def test_compiled_code_belongs_to_the_code_of_all_its_kernels() -> None:
     """Numba keeps compiled functions on disk by their own code and what they close over."""
+    modules = imported_by("clustered_fl.engine.compiled_kernels")
+    modules -= {f"clustered_fl.{name}" for name in NOT_COMPILED}
+    sources = [getsource(import_module(module)) for module in sorted(modules)]
     closed = [cell.cell_contents for cell in compiled.train_epoch.py_func.__closure__]
-    assert closed == [fingerprint("clustered_fl.engine.compiled_kernels")]
+    assert closed == [digest(sources)]
     (other,) = epoch_trainer("other").py_func.__closure__
     assert other.cell_contents == "other"
 

@@ -66,7 +66,7 @@ def test_a_claim_left_out_is_named(check, table):
         check(table[table["claim"] != "C"])
 
 
-def test_a_claim_that_nobody_made_is_named(check, table):
+def test_a_claim_that_the_ledger_does_not_have_is_named(check, table):
     extra = pd.concat([table, table.tail(1).assign(claim="Z")])
     with pytest.raises(InputError, match="verdicts.csv: claim Z is not in the ledger"):
         check(extra)

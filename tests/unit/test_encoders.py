@@ -95,7 +95,7 @@ def test_training_reconstructs_better_and_better(pictures, name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_codes_do_not_depend_on_who_is_embedded_beside(pictures, name, monkeypatch):
+def test_codes_do_not_depend_on_what_is_embedded_with_them(pictures, name, monkeypatch):
     network = build(name).train()
     whole = embed(network, pictures)
     assert (whole.shape, whole.dtype) == ((60, 6), np.float32)
@@ -162,7 +162,7 @@ def test_one_model_for_all_equals_a_plain_loop(pictures, name):
     assert all(same(first, other) for other in others)
 
 
-def test_without_tuning_everybody_has_the_servers_encoder(pictures):
+def test_without_tuning_every_client_has_the_servers_encoder(pictures):
     server = build("residual_autoencoder")
     found = list(tuned(server, lambda own: pictures[own], ROWS, "none", TUNING, 3))
     assert [network is server for network in found] == [True] * 4
@@ -186,7 +186,7 @@ def test_by_itself_means_that_others_change_nothing(pictures):
     assert all(same(mine, yours) for mine, yours in zip(other[1:], whole[1:], strict=True))
 
 
-def test_passed_on_means_that_who_came_before_matters(pictures):
+def test_passed_on_means_that_earlier_clients_matter(pictures):
     whole = tune(pictures, "sequential")
     assert same(whole[0], tune(pictures, "independent")[0])
     fewer = tune(pictures, "sequential", ROWS[:2])
@@ -196,7 +196,7 @@ def test_passed_on_means_that_who_came_before_matters(pictures):
     assert not same(tune(pictures, "sequential", ROWS[::-1])[-1], whole[-1])
 
 
-def test_embedding_between_clients_does_not_disturb_who_comes_next(pictures):
+def test_embedding_between_clients_does_not_disturb_the_next_client(pictures):
     expected = tune(pictures, "sequential")
     network = build("residual_autoencoder")
     for client, own in enumerate(

@@ -171,18 +171,18 @@ TOPIC = {"clients": 10, "held_out": 0.5}
     ("kind", "settings", "sentence"),
     [
         ("by_colour", {}, "unknown partition 'by_colour'; allowed are congruent_pair, d"),
-        ("label_swap", SWAP | {"groups": 0}, "0 groups for 5 clients"),
+        ("label_swap", SWAP | {"groups": 0}, "groups = 0 is not allowed: input should be"),
         ("label_swap", SWAP | {"groups": 6, "clients": 12}, "label swap of 6 groups needs 12 labe"),
         ("label_permutation", SWAP | {"groups": 6}, "6 groups for 5 clients"),
-        ("label_permutation", SWAP | {"clients": 0}, "2 groups for 0 clients"),
-        ("label_permutation", SWAP | {"samples": 0}, "0 samples per client asked of 200 rows"),
+        ("label_permutation", SWAP | {"clients": 0}, "clients = 0 is not allowed"),
+        ("label_permutation", SWAP | {"samples": 0}, "samples = 0 is not allowed"),
         ("label_permutation", SWAP | {"samples": 41}, "allowed are 1 to 40"),
         ("label_swap", SWAP | {"newcomers": 26}, "26 samples per client asked of 100 rows"),
-        ("label_swap", SWAP | {"newcomers": -1}, "-1 samples per client asked of 100 rows"),
+        ("label_swap", SWAP | {"newcomers": -1}, "newcomers = -1 is not allowed"),
         ("congruent_pair", {"samples": 101}, "101 samples per client asked of 100 rows"),
         ("topic_per_client", TOPIC | {"clients": 9}, "10 groups for 9 clients"),
         ("topic_per_client", TOPIC | {"samples": 21}, "21 samples per client asked of 20 rows"),
-        ("topic_per_client", TOPIC | {"held_out": 1.0}, "client 0 has no samples; every client"),
+        ("topic_per_client", TOPIC | {"held_out": 0.99, "clients": 20}, "client 0 has no samples"),
     ],
 )
 def test_impossible_federations_are_told(digits, kind, settings, sentence):
@@ -191,7 +191,9 @@ def test_impossible_federations_are_told(digits, kind, settings, sentence):
     assert sentence in str(caught.value)
 
 
-@pytest.mark.parametrize("settings", [{"held_out": 0.0}, {"held_out": 0.1, "samples": 5}])
+@pytest.mark.parametrize(
+    "settings", [{"held_out": 0.0}, {"held_out": 1.0}, {"held_out": 0.1, "samples": 5}]
+)
 def test_topic_without_test_rows_is_told(digits, settings):
     with pytest.raises(InputError):
         build_federation(digits, 0, "topic_per_client", clients=10, **settings)

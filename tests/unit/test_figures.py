@@ -10,11 +10,11 @@ import seaborn as sns
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
-from tiny_records import TREE, TRUTH, UPDATES, record, scores
+from tiny_records import TREE, TRUTH, record, scores
 
 from clustered_fl import figures
-from clustered_fl.figures import trees
-from clustered_fl.metrics import tree
+from clustered_fl.figures.cfl import trees
+from clustered_fl.metrics.cfl import tree
 
 
 @pytest.fixture(autouse=True)
@@ -50,12 +50,12 @@ def test_numbers_are_saved_beside_the_drawing(tmp_path):
     ("arguments", "line"),
     [
         (("demo", "builtin", 1), f"scale demo · {figures.DEMO} · 1 seed"),
-        (("paper", "mirror", 3), "scale paper · real data (mirror) · 3 seeds"),
+        (("paper", "mirror", 3), "scale paper · real data · 3 seeds"),
         (("demo", "none", None), "scale demo"),
         (("demo", "none", [3, 1, 2, 1]), "scale demo · 1–3 seeds"),
         (("demo", "none", pd.Series([1, 1])), "scale demo · 1 seed"),
         (("demo", "none", np.int64(2)), "scale demo · 2 seeds"),
-        (("desktop", "mirror", 1, "half"), "scale desktop · real data (mirror) · half · 1 seed"),
+        (("desktop", "mirror", 1, "half"), "scale desktop · real data · half · 1 seed"),
     ],
 )
 def test_provenance(arguments, line):
@@ -155,7 +155,7 @@ def test_lanes_have_a_line_per_client_in_the_colour_of_its_cluster():
 def drawn_tree():
     columns = ["round", "scope", "member", "metric", "value"]
     rounds = pd.DataFrame(scores({0: [0.5] * 6, 10: [0.5] * 6}), columns=columns)
-    table = tree.summary(record(), rounds, UPDATES)
+    table = tree.summary(record(), rounds)
     shares = {node["id"]: tree.composition(node["clients"], TRUTH) for node in TREE}
     labels = {node["id"]: "20 clients, rounds 100–150\naccuracy 0.55\ncut 0.50" for node in TREE}
     landed = pd.DataFrame(

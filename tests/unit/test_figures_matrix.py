@@ -1,4 +1,4 @@
-"""Drawings of all contenders on all grounds."""
+"""Drawings of all methods on all kinds of clients."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from clustered_fl import figures
-from clustered_fl.figures import matrix
+from clustered_fl.figures.ground import matrix
 
 TITLES = {"fedavg": "FedAvg", "local": "Local", "mine": "Mine"}
 
@@ -18,7 +18,7 @@ def axis():
     plt.close(drawn)
 
 
-def test_every_contender_looks_different():
+def test_every_method_looks_different():
     """Those that the project does not know too, and there may be many of them."""
     names = [*figures.METHODS, *(f"mine{number}" for number in range(7))]
     found = matrix.styles(names)
@@ -48,7 +48,7 @@ def test_a_gain_has_its_sign(axis, value, text):
 
 
 def strip(axis, log: bool) -> dict[str, tuple[list[float], float]]:
-    """Contender -> its dots and its bar, as drawn."""
+    """Method -> its dots and its bar, as drawn."""
     rows = [("fedavg", 1.0), ("fedavg", 4.0), ("fedavg", 2.0), ("local", 0.0), ("mine", 3.0)]
     table = pd.DataFrame([*rows, ("mine", np.nan)], columns=["contender", "cost"])
     matrix.draw_strip(axis, table, "cost", TITLES, log=log)
@@ -60,7 +60,7 @@ def strip(axis, log: bool) -> dict[str, tuple[list[float], float]]:
     return found
 
 
-def test_a_strip_has_a_dot_per_ground_and_a_bar_at_the_median(axis):
+def test_a_strip_has_a_dot_per_kind_of_clients_and_a_bar_at_the_median(axis):
     assert strip(axis, False) == {
         "fedavg": ([1, 4, 2], 2),
         "local": ([0], 0),
@@ -76,7 +76,7 @@ def test_zero_stands_at_the_margin_of_a_logarithmic_axis(axis):
     assert axis.get_xscale() == "log"
 
 
-def test_costs_are_compared_on_the_same_ground():
+def test_costs_are_compared_on_the_same_clients():
     rows = [("a", "fedavg", 2.0), ("a", "mine", 6.0), ("b", "fedavg", 5.0), ("b", "mine", 1.0)]
     table = pd.DataFrame([*rows, ("c", "mine", 1.0)], columns=["ground", "contender", "cost"])
     found = matrix.compared(table, "cost", "fedavg").tolist()

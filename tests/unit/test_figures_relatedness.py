@@ -11,9 +11,9 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from clustered_fl import figures
-from clustered_fl.figures import recovery as maps
-from clustered_fl.figures import relatedness as drawings
-from clustered_fl.metrics import recovery
+from clustered_fl.figures.flt import recovery as maps
+from clustered_fl.figures.flt import relatedness as drawings
+from clustered_fl.metrics.flt import recovery
 
 GROUPS = np.array([0, 1, 0, 2, 1, 2, 0])
 

@@ -1,4 +1,4 @@
-"""The fingerprint changes with the meaning of code and with nothing else."""
+"""The fingerprint changes with the meaning of code that is used and with nothing else."""
 
 import subprocess
 import sys
@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from clustered_fl.errors import InputError
-from clustered_fl.fingerprint import SOURCE, fingerprint, imported_by
+from clustered_fl.workflow.fingerprint import fingerprint, fingerprint_of_text
+from clustered_fl.workflow.source import ROOT
+
+HALF = 'def half(n):\n    """Half of n."""\n    return n / 2\n'
+UNUSED = "\n\ndef unused():\n    return 1\n"
 
 # train -> (inside a function) loop -> maths; other stands alone; model is reached by its package.
 MODULES = {
@@ -17,7 +21,7 @@ MODULES = {
         "def train():\n    from clustered_fl.loop import run\n\n    return run(model.SIZE)\n"
     ),
     "loop": "import clustered_fl.maths\n\n\ndef run(n):\n    return clustered_fl.maths.half(n)\n",
-    "maths": 'def half(n):\n    """Half of n."""\n    return n / 2\n',
+    "maths": f"{HALF}{UNUSED}",
     "other": "VALUE = 1\n",
     "parts/__init__": "",
     "parts/model": "from .. import constants\n\nSIZE = constants.SIZE\n",
@@ -28,18 +32,18 @@ MODULES = {
 @pytest.fixture
 def source(tmp_path):
     for name, text in MODULES.items():
-        path = tmp_path / "clustered_fl" / f"{name}.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        edit(tmp_path, name, text)
     return tmp_path
 
 
 def edit(source: Path, module: str, text: str) -> None:
-    (source / "clustered_fl" / f"{module}.py").write_text(text)
+    path = source / "clustered_fl" / f"{module}.py"
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(text)
 
 
 def of_train(source: Path) -> str:
-    return fingerprint("clustered_fl.train", source=source)
+    return fingerprint("clustered_fl.train", root=source)
 
 
 @pytest.mark.parametrize(
@@ -48,16 +52,42 @@ def of_train(source: Path) -> str:
         ("maths", '# why\ndef half(n):\n    """One half of n."""\n    return n / 2  # exact\n'),
         ("maths", "def half(n):\n    return n / 2\n"),
         ("maths", "def half(\n    n,\n):\n\n    return (n /\n            2)\n"),
+        (
+            "maths",
+            "import json\n\n\ndef half(n):\n    return n / 2\n\n\ndef unused():\n    return 2\n",
+        ),
         ("other", "VALUE = 2\n"),
         ("__init__", '"""The same package, described at length."""\n'),
         ("parts/__init__", '"""Parts."""\n\npass\n'),
         ("constants", "SIZE = 0x4\n"),
+        ("loop", "from .maths import half as h\n\n\ndef run(n):\n    return h(n)\n"),
     ],
-    ids=["comment", "no docstring", "format", "unrelated", "package", "inert package", "notation"],
+    ids=[
+        "comment",
+        "no docstring",
+        "format",
+        "unused parts of a module",
+        "unused module",
+        "package",
+        "inert package",
+        "notation",
+        "another import of the same",
+    ],
 )
 def test_what_does_not_matter_does_not_change_it(source, module, text):
     before = of_train(source)
     edit(source, module, text)
+    assert of_train(source) == before
+
+
+def test_a_module_can_be_renamed_and_a_definition_moved(source):
+    before = of_train(source)
+    edit(source, "arithmetic", MODULES["maths"])
+    edit(source, "loop", MODULES["loop"].replace("maths", "arithmetic"))
+    (source / "clustered_fl/maths.py").unlink()
+    assert of_train(source) == before
+    edit(source, "train", MODULES["train"].replace("clustered_fl.loop", "clustered_fl.arithmetic"))
+    edit(source, "arithmetic", f"{MODULES['maths']}\n\ndef run(n):\n    return half(n)\n")
     assert of_train(source) == before
 
 
@@ -66,19 +96,11 @@ def test_what_does_not_matter_does_not_change_it(source, module, text):
     [
         ("maths", 'def half(n):\n    """Half of n."""\n    return n // 2\n'),
         ("constants", "SIZE = 4.0\n"),
-        ("parts/model", "from ..constants import SIZE\n\nSIZE = SIZE\n"),
-        ("parts/__init__", "import torch\n"),
-        ("__init__", "FLAG = True\n"),
+        ("constants", "SIZE = 4\nprint()\n"),
         ("maths", "def half(n):\n    return n / 2\n    'unreachable'\n    return None\n"),
+        ("loop", "import os as maths\n\n\ndef run(n):\n    return maths.half(n)\n"),
     ],
-    ids=[
-        "logic",
-        "type of a number",
-        "relative import",
-        "package",
-        "root package",
-        "new statement",
-    ],
+    ids=["logic", "type of a number", "something done", "new statement", "another package"],
 )
 def test_a_change_of_meaning_anywhere_below_changes_it(source, module, text):
     before = of_train(source)
@@ -86,39 +108,67 @@ def test_a_change_of_meaning_anywhere_below_changes_it(source, module, text):
     assert of_train(source) != before
 
 
-def test_from_import_of_a_module_reaches_it_but_of_a_value_needs_no_module(source):
-    edit(source, "train", "from clustered_fl.maths import half\nfrom clustered_fl import other\n")
+def test_one_definition_covers_what_it_uses_only(source):
+    def of_half() -> str:
+        return fingerprint("clustered_fl.maths:half", root=source)
+
+    before, whole = of_half(), fingerprint("clustered_fl.maths", root=source)
+    edit(source, "maths", MODULES["maths"].replace("return 1", "return 2"))
+    assert of_half() == before
+    assert fingerprint("clustered_fl.maths", root=source) != whole
+    edit(source, "maths", MODULES["maths"].replace("n / 2", "n / 3"))
+    assert of_half() != before
+
+
+def test_of_code_that_declares_its_numerics_the_value_counts_alone(source):
+    declared = "from clustered_fl.constants import SIZE\n\n__numerics__ = SIZE\n\n"
+    edit(source, "maths", f"{declared}{MODULES['maths']}")
     before = of_train(source)
-    edit(source, "other", "VALUE = 2\n")
-    assert of_train(source) != before
+    edit(source, "maths", f"{declared}def half(n):\n    return n * 0.5\n")
+    assert of_train(source) == before
+    edit(source, "constants", "SIZE = 5\n")
+    edit(source, "parts/model", "SIZE = 4\n")
+    changed = of_train(source)
+    edit(source, "constants", "SIZE = 4\n")
+    assert of_train(source) != changed
+
+
+def test_the_ways_to_train_are_one_computation():
+    """A faster kernel keeps results; the plain way, which defines them, does not."""
+    root = Path(ROOT, "clustered_fl")
+    declared = {path.stem for path in root.rglob("*.py") if "\n__numerics__ = " in path.read_text()}
+    assert {"compiled", "compiled_kernels", "in_place", "stacked", "kernels"} <= declared
+    assert not {"sequential", "update", "task", "workload"} & declared
 
 
 def test_relative_import_is_the_same_module_as_the_absolute_one(source):
-    edit(source, "parts/model", "from ..maths import half\n")
-    before = fingerprint("clustered_fl.parts.model", source=source)
+    edit(source, "parts/model", "from ..maths import half\n\nSIZE = half(8)\n")
+    before = fingerprint("clustered_fl.parts.model", root=source)
+    edit(source, "parts/model", "from clustered_fl.maths import half\n\nSIZE = half(8)\n")
+    assert fingerprint("clustered_fl.parts.model", root=source) == before
     edit(source, "maths", "def half(n):\n    return n * 0.5\n")
-    assert fingerprint("clustered_fl.parts.model", source=source) != before
+    assert fingerprint("clustered_fl.parts.model", root=source) != before
 
 
 def test_several_modules_in_any_order(source):
-    pair = fingerprint("clustered_fl.train", "clustered_fl.other", source=source)
-    assert pair == fingerprint("clustered_fl.other", "clustered_fl.train", source=source)
+    pair = fingerprint("clustered_fl.train", "clustered_fl.other", root=source)
+    assert pair == fingerprint("clustered_fl.other", "clustered_fl.train", root=source)
     assert pair != of_train(source)
 
 
-def test_importing_in_a_circle_ends(source):
-    edit(source, "maths", "import clustered_fl.train\n")
+def test_using_each_other_in_a_circle_ends(source):
+    edit(source, "maths", "from clustered_fl.train import train\n\n\ndef half(n):\n    train()\n")
     assert len(of_train(source)) == 16
 
 
 @pytest.mark.parametrize("module", ["clustered_fl.absent", "numpy", "clustered_fl_other", ""])
 def test_unknown_module_is_refused_by_name(source, module):
     with pytest.raises(InputError, match=f"names the module {module}, which does not exist"):
-        fingerprint(module, source=source)
+        fingerprint(module, root=source)
 
 
-def test_import_of_an_absent_module_names_the_importer(source):
-    edit(source, "maths", "from clustered_fl.absent import thing\n")
+def test_use_of_an_absent_module_names_the_user(source):
+    edit(source, "maths", "from clustered_fl.absent import thing\n\n\ndef half(n):\n    thing()\n")
     with pytest.raises(InputError, match="clustered_fl.maths names the module clustered_fl.absent"):
         of_train(source)
 
@@ -129,7 +179,7 @@ def test_is_taken_without_importing_anything(source):
 
 
 def every_module() -> list[str]:
-    files = [path.relative_to(SOURCE) for path in (SOURCE / "clustered_fl").rglob("*.py")]
+    files = [path.relative_to(ROOT) for path in Path(ROOT, "clustered_fl").rglob("*.py")]
     return [".".join(file.with_suffix("").parts).removesuffix(".__init__") for file in files]
 
 
@@ -139,22 +189,18 @@ def test_every_module_of_the_package_has_one():
 
 
 def test_does_not_depend_on_the_process():
-    module = "clustered_fl.fingerprint"
+    module = "clustered_fl.workflow.fingerprint"
     program = f"from {module} import fingerprint; print(fingerprint('{module}'))"
     answer = subprocess.run(
-        [sys.executable, "-c", program], cwd=SOURCE, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert answer.stdout.strip() == fingerprint(module)
 
 
-def test_what_a_notebook_imports_is_found(tmp_path):
-    package = tmp_path / "clustered_fl"
-    package.mkdir()
-    for name in ("__init__", "figures", "records"):
-        (package / f"{name}.py").write_text("")
-    text = "import json\nfrom clustered_fl import figures\nfrom clustered_fl.records import load"
-    assert imported_by(text, tmp_path) == [
-        "clustered_fl",
-        "clustered_fl.figures",
-        "clustered_fl.records",
-    ]
+def test_what_a_notebook_uses_is_found(source):
+    text = "from clustered_fl import maths\nfrom clustered_fl.other import VALUE\n\nmaths.half(3)\n"
+    before = fingerprint_of_text(text, root=source)
+    edit(source, "other", "VALUE = 2\n")  # imported and not used
+    assert fingerprint_of_text(text, root=source) == before
+    edit(source, "maths", "def half(n):\n    return n // 2\n")
+    assert fingerprint_of_text(text, root=source) != before

@@ -71,7 +71,7 @@ def test_in_place_there_is_no_single_model_even_if_all_are_related():
     assert (state.models[0] - state.models[8]).norm() > 0.1
 
 
-def test_stale_slots_of_everybody_are_fedavg_when_everybody_takes_part():
+def test_stale_slots_of_all_are_fedavg_when_all_take_part():
     engine = make_engine()
     found = run(flt_code, engine, flt_code.Settings(related="all"))
     expected = run(fedavg, engine, fedavg.Settings())
@@ -91,7 +91,7 @@ def test_stale_slots_hold_the_model_back_when_few_take_part():
 
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 @pytest.mark.parametrize("slots", ["stale", "in_place"])
-def test_related_to_nobody_is_local(slots, fraction):
+def test_related_to_no_other_is_local(slots, fraction):
     engine, options = make_engine(), {"fraction": fraction}
     found = run(flt_code, engine, flt_code.Settings(slots=slots, related="self", **options))
     expected = run(local, engine, local.Settings(**options))

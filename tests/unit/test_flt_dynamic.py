@@ -42,14 +42,14 @@ class Literal(literal.Literal):
         )
 
     def regroup(self, later):
-        """Everybody begins with the mean of the models of those who average the same clients."""
-        before, everybody = self.models, range(13)
+        """All begin with the mean of the models of those that average the same clients."""
+        before, everyone = self.models, range(13)
         self.models = {}
-        for client in everybody:
-            alike = [c for c in everybody if later[c].tolist() == later[client].tolist()]
+        for client in everyone:
+            alike = [c for c in everyone if later[c].tolist() == later[client].tolist()]
             old = [c for c in alike if c in before] or list(before)
             self.models[client] = literal.mean(self.engine, {c: before[c] for c in old})
-        self.clients = everybody
+        self.clients = everyone
 
     def round(self, number):
         if number == self.settings.again:

@@ -60,7 +60,7 @@ def test_the_nearest_points_need_not_be_matched():
     assert client_distances(points, "matching")[0, 1] == pytest.approx(np.sqrt(25 + 25) / 2)
 
 
-def test_related_is_who_is_closer_than_gamma_and_everybody_to_himself():
+def test_clients_closer_than_gamma_are_related_and_each_to_itself():
     apart = np.array([[0, 1, 2], [1, 0, 3], [2, 3, 0]], dtype=np.float32)
     for gamma, expected in [
         (0.0, [[1, 0, 0], [0, 1, 0], [0, 0, 1]]),
@@ -241,7 +241,7 @@ def test_equal_images_have_centres_that_coincide():
 
 
 @pytest.mark.parametrize(("clients", "k"), [(3, 5), (5, 3), (2, 2)])
-def test_a_neighbourhood_of_everybody_is_refused(clients, k):
+def test_a_neighbourhood_of_all_centres_is_refused(clients, k):
     found = sentence(on_manifold, np.zeros((clients, k, 4)), Manifold(), 0)
     assert found == (
         f"UMAP with 15 neighbours needs more centres than that; {clients} clients of k = {k} have "
@@ -382,13 +382,13 @@ def test_newcomers_go_to_the_cluster_with_the_nearest_mean_signature(flat, encod
     assert [THREE[host] for host in found.placed] == [2, 0, 1]
 
 
-def test_without_newcomers_nobody_is_placed(flat, encoder):
+def test_without_newcomers_no_client_is_placed(flat, encoder):
     settings = flt.Settings(k=2, manifold=FLAT)
     placed = flt.relate(pictures(THREE), encoder, settings, seed=0)[0].placed
     assert (placed.shape, placed.dtype) == ((0,), np.int64)
 
 
-def test_found_again_everybody_who_is_there_is_compared_after_fine_tuning(flat, encoder):
+def test_found_again_all_clients_that_are_there_are_compared_after_fine_tuning(flat, encoder):
     clients = pictures([*THREE, 2, 0, 1], newcomers=3, replaced=[0, 3])
     settings = flt.Settings(
         k=2, manifold=FLAT, distance="matching", gamma=0.03, tuning_epochs=1, batch_size=5
@@ -410,7 +410,7 @@ def test_found_again_everybody_who_is_there_is_compared_after_fine_tuning(flat, 
     assert found.later[0].sum() == found.later[:, 3].sum() == 1
 
 
-def test_a_single_client_is_related_to_himself(encoder):
+def test_a_single_client_is_related_to_itself(encoder):
     found, rows = flt.relate(pictures([0]), encoder, flt.Settings(k=2), seed=0)
     assert (found.related.tolist(), found.groups.tolist()) == ([[1]], [0])
     assert {row["components"] for row in rows} == {1.0}

@@ -95,7 +95,7 @@ def test_clusters_and_models_are_those_of_the_literal_algorithm(settings, seed):
         state, rows = ifca.round_(state, engine, settings, number)
         assert state.grouping == [twin.cluster[client] for client in CLIENTS]
         np.testing.assert_allclose(state.models, np.stack(twin.models), atol=1e-4)
-        named = {who: value for _, _, who, metric, value in rows if metric == "group"}
+        named = {client: value for _, _, client, metric, value in rows if metric == "group"}
         assert named == {client: twin.cluster[client] for client in named}
 
 
@@ -154,7 +154,7 @@ def test_random_clusters_are_even_and_stay_until_there_is_a_choice():
     assert state.grouping != drawn
 
 
-def test_before_scores_everybody_moves_participant_or_not():
+def test_before_scores_all_clients_move_participants_or_not():
     engine, settings = make_engine(), ifca.Settings(clusters=4, random_rounds=1, fraction=0.2)
     state = run(engine, settings, 3)
     models = state.models.double().numpy()

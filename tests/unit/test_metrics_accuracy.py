@@ -8,7 +8,8 @@ import pytest
 from tiny_records import record, scores, write
 
 from clustered_fl.metrics import accuracy
-from clustered_fl.metrics.newcomers import placements
+from clustered_fl.metrics.flt.newcomers import placements
+from clustered_fl.records import index
 
 # Six clients of three clusters, in shares, after 0, 4 and 10 rounds.
 SCORES = {
@@ -18,16 +19,21 @@ SCORES = {
 }
 
 
+def indexed(*runs: tuple[str, int, str]) -> pd.DataFrame:
+    """An index of runs: name, seed, folder."""
+    return index.build([("run", name, name, seed, folder) for name, seed, folder in runs])
+
+
 @pytest.fixture
-def families(tmp_path):
+def runs(tmp_path):
     """One run with two seeds; the second is 10 points better at the end."""
     better = SCORES | {10: [value + 0.1 for value in SCORES[10]]}
     content = record(test_rows=400)
-    folders = {
-        str(seed): write(tmp_path / f"seed{seed}", content, scores(curve))
+    folders = [
+        ("run", seed, write(tmp_path / f"seed{seed}", content, scores(curve)))
         for seed, curve in enumerate((SCORES, better))
-    }
-    return {"family": {"run": folders}}
+    ]
+    return indexed(*folders)
 
 
 def literal(shares: list[float], images: int) -> dict[str, float]:
@@ -42,25 +48,24 @@ def literal(shares: list[float], images: int) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("share", "round_"), [(1.0, 10), (0.99, 4), (0.5, 4), (0.4, 4), (0.39, 0), (0.0, 0)]
 )
-def test_a_run_is_read_at_its_last_test_until_then(families, share, round_):
-    row = accuracy.by_seed(families, share).iloc[0]
+def test_a_run_is_read_at_its_last_test_until_then(runs, share, round_):
+    row = accuracy.by_seed(runs, share).iloc[0]
     assert row["round"] == round_
     expected = literal(SCORES[round_], 400)
     assert {name: row[name] for name in expected} == pytest.approx(expected)
 
 
-def test_every_run_and_seed_is_a_row(families, tmp_path):
-    other = {"other": {"0": write(tmp_path / "other", record(test_rows=100), scores(SCORES))}}
-    table = accuracy.by_seed(families | {"second": other, "none at this scale": {"none": {}}})
+def test_every_run_and_seed_is_a_row(runs, tmp_path):
+    other = indexed(("other", 0, write(tmp_path / "other", record(test_rows=100), scores(SCORES))))
+    table = accuracy.by_seed(pd.concat([runs, other]))
     assert table[["run", "seed"]].to_numpy().tolist() == [["run", 0], ["run", 1], ["other", 0]]
     assert list(table) == ["run", "seed", "round", "accuracy", "error", "variance"]
 
 
-def test_newcomers_do_not_count(families, tmp_path):
+def test_newcomers_do_not_count(tmp_path):
     rows = [*scores(SCORES), *[(10, "newcomer", 6, "accuracy", 0.0)]]
     folder = write(tmp_path / "late", record(test_rows=400), rows)
-    table = accuracy.by_seed({"family": {"run": {"0": folder}}})
-    assert table.loc[0, "accuracy"] == pytest.approx(70)
+    assert accuracy.by_seed(indexed(("run", 0, folder))).loc[0, "accuracy"] == pytest.approx(70)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,7 @@ def test_the_error_is_the_one_that_the_paper_prints(percent, images, printed):
     assert round(accuracy.binomial_error(percent, images), 2) == printed
 
 
-def test_an_interval_over_seeds_is_students(families):
+def test_an_interval_over_seeds_is_students(runs):
     """Quantiles of tables: 12.706 with one degree of freedom, 4.303 with two."""
     assert accuracy.half_width(pd.Series([60.0, 62.0])) == pytest.approx(12.706 * 1.0, rel=1e-4)
     three = pd.Series([1.0, 2.0, 3.0])
@@ -84,8 +89,8 @@ def test_an_interval_over_seeds_is_students(families):
     assert math.isnan(accuracy.half_width(pd.Series([60.0])))
 
 
-def test_seeds_are_put_together(families):
-    found = accuracy.across_seeds(accuracy.by_seed(families)).loc["run"]
+def test_seeds_are_put_together(runs):
+    found = accuracy.across_seeds(accuracy.by_seed(runs)).loc["run"]
     assert found["seeds"] == 2
     assert found["accuracy"] == pytest.approx(75)
     assert found["interval"] == pytest.approx(12.706 * 5, rel=1e-4)
@@ -94,14 +99,14 @@ def test_seeds_are_put_together(families):
     assert found["variance"] == pytest.approx(literal(SCORES[10], 400)["variance"])
 
 
-def test_accuracy_within_true_clusters(families):
-    table = accuracy.by_cluster(families)
+def test_accuracy_within_true_clusters(runs):
+    table = accuracy.by_cluster(runs)
     first = table[table["seed"] == 0].set_index("cluster")["accuracy"]
     assert first.to_dict() == pytest.approx({0: 60, 1: 60, 2: 90})
 
 
-def test_curves_are_means_over_clients(families):
-    table = accuracy.over_rounds(families)
+def test_curves_are_means_over_clients(runs):
+    table = accuracy.over_rounds(runs)
     first = table[table["seed"] == 0].set_index("round")["accuracy"]
     assert first.to_dict() == pytest.approx({0: 10, 4: 40, 10: 70})
 
@@ -117,7 +122,7 @@ def newcomer(client: int, true_group: int, clients: list[int], accuracy: float) 
     return about | {"clients": clients, "accuracy": accuracy}
 
 
-def test_newcomers_are_right_if_all_who_share_their_model_are_of_their_cluster(tmp_path):
+def test_newcomers_are_right_if_all_that_share_their_model_are_of_their_cluster(tmp_path):
     """Clients 6 and 7 are new, 8 has changed; groups may hold newcomers too."""
     new = [
         newcomer(6, 1, [2, 3, 6], 0.7),
@@ -127,7 +132,7 @@ def test_newcomers_are_right_if_all_who_share_their_model_are_of_their_cluster(t
     content = record(newcomers=new, test_rows=9)
     content["config"] = content["config"] | {"federation": {"newcomers": 1, "groups": 2}}
     folder = write(tmp_path / "a", content, scores(SCORES))
-    table = placements({"run": {"3": folder}})
+    table = placements(indexed(("run", 3, folder)))
     assert table["right"].tolist() == [True, False, True]
     assert table["kind"].tolist() == ["new", "new", "changed"]
     assert table["accuracy"].tolist() == pytest.approx([70, 10, 50])
@@ -136,13 +141,14 @@ def test_newcomers_are_right_if_all_who_share_their_model_are_of_their_cluster(t
     # A newcomer of another cluster that shares the model makes it wrong.
     new[0]["clients"] = [2, 3, 6, 7]
     folder = write(tmp_path / "b", content, scores(SCORES))
-    assert not placements({"run": {"0": folder}})["right"].iloc[0]
+    assert not placements(indexed(("run", 0, folder)))["right"].iloc[0]
 
 
 def test_a_run_without_newcomers_has_no_rows(tmp_path):
     content = record(newcomers=[], test_rows=9)
     content["config"] = content["config"] | {"federation": {"newcomers": 0, "groups": 2}}
-    assert placements({"run": {"0": write(tmp_path / "a", content, scores(SCORES))}}).empty
+    folder = write(tmp_path / "a", content, scores(SCORES))
+    assert placements(indexed(("run", 0, folder))).empty
 
 
 def test_variance_is_not_that_of_a_sample():

@@ -1,10 +1,12 @@
 """Separation gaps of many runs: read, cut at one round, first positive, certificates."""
 
+import math
+
 import pandas as pd
 import pytest
-from tiny_records import record, rows, write
+from tiny_records import record, rows, runs, write
 
-from clustered_fl.metrics import gap
+from clustered_fl.metrics.cfl import gap
 
 
 def federated(samples: int) -> dict:
@@ -13,23 +15,23 @@ def federated(samples: int) -> dict:
 
 
 @pytest.fixture
-def folders(tmp_path) -> dict:
+def known(tmp_path) -> pd.DataFrame:
     """Two sizes; the larger ran longer, the smaller has two seeds."""
     curves = {
-        ("few", "0", 10): ({0: -9, 1: -0.5, 2: -0.2}, {1: -0.6, 2: -0.3}),
-        ("few", "1", 10): ({0: -9, 1: -0.3, 2: 0.4}, {1: -0.6, 2: -0.5}),
-        ("many", "0", 50): ({0: -9, 1: 0.1, 2: 0.2, 3: 0.3}, {2: 0.1, 3: 0.2}),
+        ("few", 0, 10): ({0: -9, 1: -0.5, 2: -0.2}, {1: -0.6, 2: -0.3}),
+        ("few", 1, 10): ({0: -9, 1: -0.3, 2: 0.4}, {1: -0.6, 2: -0.5}),
+        ("many", 0, 50): ({0: -9, 1: 0.1, 2: 0.2, 3: 0.3}, {2: 0.1, 3: 0.2}),
     }
     found: dict = {}
     for (run, seed, samples), (update, gradient) in curves.items():
         measured = rows(gap_update=update, gap_gradient=gradient, size={0: 6.0})
         folder = write(tmp_path / run / f"seed{seed}", federated(samples), measured)
         found.setdefault(run, {})[seed] = folder
-    return found
+    return runs(found)
 
 
-def test_gaps_are_read_from_the_first_round_on(folders):
-    table = gap.by_round(folders)
+def test_gaps_are_read_from_the_first_round_on(known):
+    table = gap.by_round(known)
     assert table["round"].min() == 1
     assert len(table) == 2 + 2 + 2 + 2 + 3 + 2
     assert set(table["samples"]) == {10, 50}
@@ -37,20 +39,39 @@ def test_gaps_are_read_from_the_first_round_on(folders):
     assert few["gap"].tolist() == [-0.5, -0.2, -0.3, 0.4]
 
 
-def test_runs_of_different_length_are_cut_at_one_round(folders):
-    table = gap.at_last_gradient(gap.by_round(folders))
+def test_runs_of_different_length_are_cut_at_one_round(known):
+    table = gap.at_last_gradient(gap.by_round(known))
     assert set(table["round"]) == {2}
     assert len(table) == 6
 
 
-def test_first_positive_is_of_the_mean_over_seeds(folders):
-    table = gap.at_last_gradient(gap.by_round(folders))
+def test_first_positive_is_of_the_mean_over_seeds(known):
+    table = gap.at_last_gradient(gap.by_round(known))
     assert gap.first_positive(table, "samples").to_dict() == {"update": 10, "gradient": 50}
 
 
 def test_a_gap_that_never_opens_is_absent():
     table = pd.DataFrame({"similarity": ["update", "gradient"], "round": 1, "gap": [0.0, 0.1]})
     assert gap.first_positive(table, "round").to_dict() == {"gradient": 1}
+
+
+@pytest.mark.parametrize(
+    ("update", "gradient", "later"),
+    [
+        ([-1, 1, 1], [-1, 1, 1], 0),
+        ([1, 1, 1], [-1, -1, 1], -2),
+        ([-1, -1, 1], [1, 1, 1], 2),
+        ([-1, -1, -1], [-1, 1, 1], math.inf),
+        ([-1, 1, -1], [-1, -1, -1], -math.inf),
+        ([-1, -1, -1], [-1, -1, -1], 0),
+    ],
+)
+def test_a_delay_is_that_of_the_first_positive_gap(update, gradient, later):
+    gaps = pd.concat(
+        pd.DataFrame({"similarity": name, "round": [1, 2, 3], "gap": values})
+        for name, values in (("update", update), ("gradient", gradient))
+    )
+    assert gap.delay(gaps, "round") == later
 
 
 def test_certificates_are_counted_per_group_and_round():

@@ -1,4 +1,4 @@
-"""The matrix of contenders and grounds, against loops over clients, rounds and models."""
+"""The matrix of methods and kinds of clients, against loops over clients, rounds and models."""
 
 import math
 from pathlib import Path
@@ -9,11 +9,12 @@ import pytest
 import tiny_groupings
 import tiny_records as tiny
 
-from clustered_fl import records
 from clustered_fl.files import read_json, write_json
-from clustered_fl.metrics import matrix, traffic
+from clustered_fl.metrics.ground import matrix, traffic
+from clustered_fl.records import index
+from clustered_fl.records import reading as records
 
-PARAMETERS = {"run": 11, "warm_up": 7}
+PARAMETERS = {"run": 11, "profiler": 7}
 TRUTH = [0, 0, 0, 1, 1, 1]
 CURVES = {0: {0: [0.1] * 6, 2: [0.4, 0.5, 0.6, 0.7, 0.8, 0.9], 4: [0.45, 0.6, 0.5, 0.7, 0.8, 0.9]}}
 CURVES[1] = {0: [0.2] * 6, 2: [0.3] * 6, 4: [0.6, 0.7, 0.2, 0.8, 0.9, 1.0]}
@@ -36,62 +37,56 @@ def write_run(folder: Path, seed: int, groups: list[int], seconds: float = 6.0) 
 
 
 @pytest.fixture
-def place(tmp_path):
-    """Everything of two contenders on one ground: one without a grouping, one with a warm-up."""
-    content = tiny.record(parameters=PARAMETERS["warm_up"], groups=[0] * 6)
-    warm_up = {
-        str(s): tiny.write(tmp_path / f"w{s}", content, participation(2, [0, 2, 5]), 12.0)
-        for s in (0, 1)
+def known(tmp_path) -> pd.DataFrame:
+    """Everything of two methods on one kind of clients: without a grouping, and with a profiler."""
+    content = tiny.record(parameters=PARAMETERS["profiler"], groups=[0] * 6)
+    profilers = {
+        seed: tiny.write(tmp_path / f"w{seed}", content, participation(2, [0, 2, 5]), 12.0)
+        for seed in (0, 1)
     }
-    found = {
+    runs = {
+        "plain": {0: write_run(tmp_path / "p0", 0, [0] * 6)},
+        "split": {
+            0: write_run(tmp_path / "s0", 0, [0, 0, 1, 2, 2, 2]),
+            1: write_run(tmp_path / "s1", 1, TRUTH),
+        },
+        "network": profilers,
+    }
+    groupings = {
         0: tiny_groupings.write(tmp_path / "g0", TRUTH),
         1: tiny_groupings.write(tmp_path / "g1", TRUTH, np.eye(6, dtype=np.uint8)),
         2: tiny_groupings.write(tmp_path / "g2", TRUTH),
     }
-    for folder in found.values():
+    for folder in groupings.values():
         write_json(folder / records.COST, {"seconds": 3.0})
     encoder = tmp_path / "e"
     write_json(encoder / records.RECORD, {"parameters": {"encoder": 5, "decoder": 4}})
     write_json(encoder / records.COST, {"seconds": 9.0})
-    runs = {
-        "plain": {"0": write_run(tmp_path / "p0", 0, [0] * 6)},
-        "split": {
-            "0": write_run(tmp_path / "s0", 0, [0, 0, 1, 2, 2, 2]),
-            "1": write_run(tmp_path / "s1", 1, TRUTH),
-        },
-        "wu": warm_up,
-    }
-    return {
-        "runs": {name: {name: seeds} for name, seeds in runs.items()},
-        "groupings": {"g": {str(seed): str(folder) for seed, folder in found.items()}},
-        "encoders": {"e": str(encoder)},
-    }
+    rows = [("grouping", "g", "g", seed, str(folder)) for seed, folder in groupings.items()]
+    others = index.build([*rows, ("encoder", "e", "e", 0, str(encoder))])
+    return pd.concat([tiny.runs(runs), others])
 
 
-def row(contender: str, run: str, **changes) -> dict:
-    about = {"ground": "here", "contender": contender, "run": run, "grouping": ""}
-    about |= {"warm_up": "", "encoder": "", "down": 1, "up": 1, "before_down": [], "before_up": []}
-    return about | changes
+ONCE = {"down": 1, "up": 1, "before_down": [], "before_up": []}
 
 
-PLAIN = row("fedavg", "plain")
-SPLIT = row("cfl", "split", down=3)
-SHOT = row(
-    contender="repa",
-    run="split",
-    grouping="g",
-    warm_up="wu",
-    before_down=["network"],
-    before_up=["signature"],
-)
-GROUNDS = {"here": {"truth": True}, "nowhere": {"truth": False}}
+def cell(row: str, run: str, column: str = "here", grouping: str = "", **traffic) -> dict:
+    about = {"column": column, "row": row, "run": run, "grouping": grouping, "encoder": ""}
+    return about | {"profiler": "", "traffic": ONCE | traffic}
+
+
+PLAIN = cell("fedavg", "plain")
+SPLIT = cell("cfl", "split", down=3)
+SHOT = cell("repa", "split", grouping="g", before_down=["network"], before_up=["signature"])
+SHOT |= {"profiler": "network"}
+COLUMNS = {"here": {"truth": True}, "nowhere": {"truth": False}}
 
 
 # ---- Bytes --------------------------------------------------------------------------------------
 
 
-def test_bytes_of_the_rounds_are_those_of_every_model_that_went_either_way(place):
-    found = traffic.sent(SPLIT, "0", **place)
+def test_bytes_of_the_rounds_are_those_of_every_model_that_went_either_way(known):
+    found = traffic.sent(SPLIT, known, 0)
     expected = 0
     for _ in range(4):
         for _ in range(6):
@@ -99,27 +94,27 @@ def test_bytes_of_the_rounds_are_those_of_every_model_that_went_either_way(place
     assert found == expected
 
 
-def test_a_warm_up_and_what_is_sent_after_it_count(place):
-    found = traffic.sent(SHOT, "1", **place)
+def test_a_profiler_and_what_is_sent_after_it_count(known):
+    found = traffic.sent(SHOT, known, 1)
     expected = 4 * 6 * 2 * 11 * 4  # the rounds
     for _ in range(2):
         for _ in (0, 2, 5):
-            expected += 2 * 7 * 4  # those of the warm-up, in which three clients took part
+            expected += 2 * 7 * 4  # those of the profiler, in which three clients took part
     for _ in range(6):
-        expected += 7 * 4 + 3 * 4  # its network to everybody, three numbers from everybody
+        expected += 7 * 4 + 3 * 4  # its network to all clients, three numbers from each
     assert found == expected
 
 
-def test_an_encoder_is_sent_without_its_decoder(place):
-    about = row("flt", "plain", encoder="e", before_down=["encoder"])
-    assert traffic.sent(about, "0", **place) - traffic.sent(PLAIN, "0", **place) == 6 * 5 * 4
+def test_an_encoder_is_sent_without_its_decoder(known):
+    about = cell("flt", "plain", before_down=["encoder"]) | {"encoder": "e"}
+    assert traffic.sent(about, known, 0) - traffic.sent(PLAIN, known, 0) == 6 * 5 * 4
 
 
-def test_who_trains_alone_sends_nothing(place):
-    assert traffic.sent(row("local", "plain", down=0, up=0), "0", **place) == 0
+def test_a_client_that_trains_alone_sends_nothing(known):
+    assert traffic.sent(cell("local", "plain", down=0, up=0), known, 0) == 0
 
 
-# ---- Measures of one contender ------------------------------------------------------------------
+# ---- Measures of one method ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("clients", [1, 9, 10, 11, 40])
@@ -139,26 +134,22 @@ def test_a_run_has_converged_when_it_is_within_a_point_of_its_end(means, expecte
     assert matrix.converged(scores) == expected
 
 
-def test_seconds_are_those_of_everything_that_a_run_rests_on(place):
-    about = (place["runs"], place["groupings"])
-    assert matrix.seconds(PLAIN, "0", *about) == 6
-    assert matrix.seconds(SHOT, "0", *about) == 6 + 3 + 12
+def test_seconds_are_those_of_everything_that_a_run_rests_on(known):
+    assert matrix.seconds(PLAIN, known, 0) == 6
+    assert matrix.seconds(SHOT, known, 0) == 6 + 3 + 12
 
 
 # ---- The matrix ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def table(place):
-    missing = row("absent", "missing")
-    runs = place["runs"] | {"missing": {"missing": {}}}
-    rows = [PLAIN, SPLIT, SHOT, missing, row("ifca", "split", ground="nowhere")]
-    about = (place["groupings"], place["encoders"])
-    return matrix.matrix(rows, GROUNDS, runs, *about, "fedavg")
+def table(known):
+    cells = [PLAIN, SPLIT, SHOT, cell("absent", "missing"), cell("ifca", "split", "nowhere")]
+    return matrix.matrix(cells, COLUMNS, known, "fedavg")
 
 
-def line(table, contender):
-    return table.set_index("contender").loc[contender]
+def line(table, row):
+    return table.set_index("contender").loc[row]
 
 
 def test_what_was_not_computed_has_no_row(table):
@@ -214,8 +205,8 @@ def test_a_grid_keeps_both_orders(table):
     assert math.isnan(found.loc["cfl", "nowhere"])
 
 
-def test_history_tells_what_groups_there_were_in_every_round(place):
-    history = matrix.over_rounds(SPLIT, place["runs"], place["groupings"])
+def test_history_tells_what_groups_there_were_in_every_round(known):
+    history = matrix.over_rounds(SPLIT, known)
     found = history.set_index("round")
     assert found.index.tolist() == [0, 1, 2, 3, 4]
     assert found["groups"].tolist() == [1, 1, 2.5, 2.5, 2.5]
@@ -227,16 +218,16 @@ def test_history_tells_what_groups_there_were_in_every_round(place):
     assert tested[2] == pytest.approx(100 * (sum(CURVES[0][2]) / 6 + 0.3) / 2)
 
 
-def test_groups_found_before_training_are_those_of_the_grouping_in_every_round(place):
-    found = matrix.over_rounds(SHOT, place["runs"], place["groupings"])
+def test_groups_found_before_training_are_those_of_the_grouping_in_every_round(known):
+    found = matrix.over_rounds(SHOT, known)
     assert found["groups"].tolist() == [(2 + 6) / 2] * 5  # the true two, and each by itself
     assert found["agreement"].tolist() == [(1 + 0) / 2] * 5
-    before = matrix.over_rounds(SPLIT, place["runs"], place["groupings"])["accuracy"]
+    before = matrix.over_rounds(SPLIT, known)["accuracy"]
     pd.testing.assert_series_equal(found["accuracy"], before)
 
 
-def test_the_record_of_a_run_is_not_touched(place):
-    folder = Path(place["runs"]["plain"]["plain"]["0"])
+def test_the_record_of_a_run_is_not_touched(known):
+    folder = index.folder(known, "run", "plain")
     before = read_json(folder / records.RECORD)
-    traffic.sent(PLAIN, "0", **place)
+    traffic.sent(PLAIN, known, 0)
     assert read_json(folder / records.RECORD) == before

@@ -7,7 +7,8 @@ import tiny_groupings as tiny
 from sklearn.decomposition import PCA
 from tiny_groupings import trial
 
-from clustered_fl.metrics import recovery
+from clustered_fl.metrics.flt import recovery
+from clustered_fl.records import index, relatedness
 
 TRUTH = [0, 0, 1, 1, 2]
 
@@ -17,11 +18,12 @@ def groupings(tmp_path):
     """Two seeds of one grouping, with two trials of a setting each, and one trial of another."""
     first = [trial(ari=1.0), trial(umap_seed=1, ari=0.4, components=4.0), trial(gamma=2.0, ari=0.1)]
     second = [trial(ari=0.7, components=3.0, recall=0.5), trial(umap_seed=1, ari=1.0)]
-    folders = {
-        "0": str(tiny.write(tmp_path / "a", TRUTH, trials=first)),
-        "1": str(tiny.write(tmp_path / "b", TRUTH, np.eye(5, dtype=np.uint8), second)),
-    }
-    return {"found": folders}
+    folders = [
+        tiny.write(tmp_path / "a", TRUTH, trials=first),
+        tiny.write(tmp_path / "b", TRUTH, np.eye(5, dtype=np.uint8), second),
+    ]
+    rows = [("grouping", "found", "found", seed, str(path)) for seed, path in enumerate(folders)]
+    return index.build(rows)
 
 
 def test_comparisons_keep_every_trial(groupings):
@@ -67,7 +69,7 @@ def test_density_and_inside_against_a_loop_over_pairs(seed):
     assert recovery.inside(related, groups) == pytest.approx(within)
 
 
-def test_nobody_related_is_no_share():
+def test_no_related_pair_is_no_share():
     assert np.isnan(recovery.inside(np.eye(4), np.zeros(4)))
 
 
@@ -85,3 +87,39 @@ def test_principal_components_are_those_of_scikit_learn_up_to_sign():
     found, expected = recovery.principal(vectors, 3), PCA(3).fit_transform(vectors)
     assert np.abs(found) == pytest.approx(np.abs(expected))
     assert recovery.principal(-vectors, 3) == pytest.approx(-found)
+
+
+def test_layouts_have_one_row_per_centre(tmp_path):
+    """Of clients that were there from the start: newcomers are not laid out."""
+    rng = np.random.default_rng(2)
+    sent = rng.normal(size=(5, 3, 4)).astype(np.float32)
+    points = rng.normal(size=(4, 3, 2)).astype(np.float32)
+    tiny.write(tmp_path / "a", [0, 1, 0, 1], signatures=sent, points=points)
+    plane, axes, flat = recovery.layouts(relatedness.load(tmp_path / "a")).values()
+    assert flat.tolist() == [vector.tolist() for client in sent[:4] for vector in client]
+    assert plane.tolist() == [place.tolist() for client in points for place in client]
+    assert axes == pytest.approx(recovery.principal(flat, 3))
+
+
+def silhouette(points: np.ndarray, labels: np.ndarray) -> float:
+    """Mean of (b - a) / max(a, b): distances to the own and to the nearest other group."""
+    found = []
+    for i, label in enumerate(labels):
+        apart = np.linalg.norm(points - points[i], axis=1)
+        own = apart[(labels == label) & (np.arange(len(labels)) != i)].mean()
+        other = min(apart[labels == each].mean() for each in set(labels) - {label})
+        found.append((other - own) / max(own, other))
+    return float(np.mean(found))
+
+
+def test_silhouettes_are_those_of_the_groups_in_all_dimensions(tmp_path):
+    """Three tight groups in the signatures; in the plane they are mixed."""
+    rng, labels = np.random.default_rng(3), np.arange(12) % 3
+    sent = 9 * np.eye(4)[labels] + rng.normal(size=(12, 4))
+    plane = rng.normal(size=(12, 2))
+    shapes = {"signatures": sent.reshape(4, 3, 4), "points": plane.reshape(4, 3, 2)}
+    arrays = {name: array.astype(np.float32) for name, array in shapes.items()}
+    tiny.write(tmp_path / "a", [0, 1, 0, 1], **arrays)
+    found = recovery.silhouettes(relatedness.load(tmp_path / "a"), 3)
+    assert found["all dimensions"] == pytest.approx(silhouette(sent, labels), rel=1e-4)
+    assert found["UMAP"] == pytest.approx(silhouette(plane, labels), rel=1e-4)

@@ -1,29 +1,12 @@
 """What is read from whole runs: agreement, criteria, overview, symbols, properties."""
 
-import numpy as np
 import pandas as pd
 import pytest
-from tiny_records import record, rows, scores, write
+from tiny_records import record, rows, runs, scores, write
 
-from clustered_fl.metrics import agreement, criteria, curves, properties, symbols
-from clustered_fl.metrics.overview import describe_method, overview
-
-
-@pytest.mark.parametrize(
-    ("groups", "exact"),
-    [
-        ([3, 3, 2, 2, 4, 4], True),
-        ([0, 0, 1, 1, 1, 1], False),
-        ([0, 1, 2, 2, 3, 3], False),
-        ([0, 1, 1, 2, 2, 0], False),
-    ],
-)
-def test_groups_are_exact_or_not(groups, exact):
-    assert agreement.is_exact(record(groups=groups)) is exact
-
-
-def test_one_group_is_exact_where_there_is_one():
-    assert agreement.is_exact(record(groups=[0] * 6, true_groups=[0] * 6))
+from clustered_fl.metrics import agreement, curves
+from clustered_fl.metrics.cfl import criteria, properties, symbols
+from clustered_fl.metrics.cfl.overview import describe_method, overview
 
 
 def test_newcomers_are_at_home_where_their_cluster_is():
@@ -76,8 +59,8 @@ def test_methods_are_described(settings, words):
 
 def test_overview_has_a_row_per_run_and_seed(tmp_path):
     measured = scores({0: [0.1] * 6, 10: [0.5, 0.5, 0.6, 0.6, 0.7, 0.7]})
-    folders = {str(k): write(tmp_path / f"seed{k}", record(), measured, 3.5) for k in (0, 1)}
-    table = overview({"family": {"run": folders}})
+    folders = {k: write(tmp_path / f"seed{k}", record(), measured, 3.5) for k in (0, 1)}
+    table = overview(runs({"run": folders}))
     assert table["seed"].tolist() == [0, 1]
     first = table.iloc[0].drop(["run", "seed"]).to_dict()
     assert first.pop("score") == pytest.approx(0.6)
@@ -97,9 +80,7 @@ def test_symbols_have_the_values_of_the_run():
     measured = [(9, "client", c, "loss", 0.1 * c) for c in range(6)]
     measured += rows(mean_update_norm={0: 0.5, 1: 2.0})
     frame = pd.DataFrame(measured, columns=["round", "scope", "member", "metric", "value"])
-    similarity = np.full((6, 6), 0.25)
-    similarity[0, 1] = similarity[1, 0] = -0.5
-    found = symbols.values(record(), frame, similarity)
+    found = symbols.values(record(), frame)
     assert found["αᵢⱼ ∈ [−1, 1]"] == "-0.50 to 0.25 at the first split"
     assert found["Dᵢ"] == "10 samples each"
     assert found["rᵢ(θ)"].startswith("0.250 ")
@@ -113,22 +94,21 @@ OTHERS = tuple(f"permuted_{end}" for end in ("auto", "code", "fedavg", "local", 
 
 
 @pytest.fixture(scope="module")
-def families(tmp_path_factory) -> dict:
+def known(tmp_path_factory) -> pd.DataFrame:
     """Runs that differ in their final accuracy and groups."""
-    families, place_of = {}, tmp_path_factory.mktemp("runs")
+    folders, place_of = {}, tmp_path_factory.mktemp("runs")
     for place, name in enumerate((*FAMILIES, *OTHERS)):
         measured = scores({10: [place / 100] * 6})
         measured += rows(gap_update={0: 0.1, 1: -0.1}, correct_update={0: 1.0, 1: 1.0})
         measured += rows(mean_update_norm={0: 1.0, 1: 0.05}, max_update_norm={0: 1.0, 1: 0.45})
         content = record(groups=[0] * 6) if name.endswith("auto") else record()
-        folder = write(place_of / name, content, measured)
-        families[f"cfl_{name}"] = {f"cfl_{name}": {"0": folder}}
-    return families
+        folders[f"cfl_{name}"] = {0: write(place_of / name, content, measured)}
+    return runs(folders)
 
 
 @pytest.fixture(scope="module")
-def evidence(families) -> dict[str, str]:
-    return properties.evidence(families)
+def evidence(known) -> dict[str, str]:
+    return properties.evidence(known)
 
 
 @pytest.mark.parametrize(
@@ -152,10 +132,9 @@ def test_evidence_comes_from_the_records(evidence, name, part):
     assert part in evidence[name]
 
 
-def test_a_family_without_seeds_at_this_scale_is_passed_over(families):
-    sentence = properties.evidence(families | {"cfl_fig9_auto": {}})[
-        "number of clusters not needed"
-    ]
+def test_a_run_without_seeds_at_this_scale_is_passed_over(known):
+    others = known[known["name"] != "cfl_fig9_auto"]
+    sentence = properties.evidence(others)["number of clusters not needed"]
     assert "CIFAR-10" not in sentence
     assert "MNIST: 1 group" in sentence
 
@@ -163,8 +142,9 @@ def test_a_family_without_seeds_at_this_scale_is_passed_over(families):
 def test_symbols_of_a_run_without_splits():
     frame = pd.DataFrame(rows(mean_update_norm={0: 1.0}, loss={0: 0.5}))
     frame.columns = ["round", "scope", "member", "metric", "value"]
-    root = {**record()["tree"][0], "children": [], "split_round": None, "cut_similarity": None}
-    found = symbols.values(record(tree=[root], groups=[0] * 6), frame, None)
+    root = dict.fromkeys(("split_round", "cut_similarity", "similarity"))
+    root = {**record()["tree"][0], "children": [], **root}
+    found = symbols.values(record(tree=[root], groups=[0] * 6), frame)
     assert "there was none" in found["αᵢⱼ ∈ [−1, 1]"]
     assert found["γₘₐₓ ∈ [0, 1]"] == "not used"
 
@@ -177,9 +157,3 @@ def test_running_median_ignores_a_spike_and_keeps_curves_apart():
     for key, value in expected.items():
         assert found.loc[key].tolist() == [value, value]
     assert set(found.loc[(slice(None), 1), :].to_numpy().ravel()) == {7.0}
-
-
-def test_records_of_all_seeds_are_read(tmp_path):
-    folders = {str(k): write(tmp_path / f"{k}", record(rounds=k), []) for k in (3, 4)}
-    found = curves.records({"a": {"run": folders}, "b": {"run": {"3": folders["3"]}}})
-    assert [each["rounds"] for each in found] == [3, 4, 3]

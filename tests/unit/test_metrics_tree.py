@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_records import TREE, TRUTH, UPDATES, record, scores
+from tiny_records import TREE, TRUTH, record, scores
 
-from clustered_fl.metrics import tree
+from clustered_fl.metrics.cfl import tree
 
 END = 100
 
@@ -105,7 +105,7 @@ def test_composition_counts_clients_of_each_cluster():
 def test_summary_scores_the_model_of_the_node_itself():
     measured = {0: [0.0] * 6, 4: [0.2] * 6, 5: [0.4] * 6, 10: [0.6, 0.8, 0.5, 0.7, 0.9, 0.9]}
     columns = ["round", "scope", "member", "metric", "value"]
-    table = tree.summary(record(), pd.DataFrame(scores(measured), columns=columns), UPDATES)
+    table = tree.summary(record(), pd.DataFrame(scores(measured), columns=columns))
     # Node 1 lived from round 4 to 6: the evaluation at round 4 still tested its parent.
     assert table["score"].tolist() == pytest.approx([0.2, 0.4, 0.6, 0.7, 0.9])
     assert table["until"].tolist() == [4, 6, 10, 10, 10]
@@ -117,5 +117,5 @@ def test_summary_scores_the_model_of_the_node_itself():
 def test_a_node_that_was_never_evaluated_has_no_score():
     columns = ["round", "scope", "member", "metric", "value"]
     measured = pd.DataFrame(scores({0: [0.5] * 6, 4: [0.5] * 6}), columns=columns)
-    table = tree.summary(record(), measured, UPDATES)
+    table = tree.summary(record(), measured)
     assert table["score"].isna().tolist() == [False, True, True, True, True]

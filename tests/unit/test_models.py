@@ -1,12 +1,14 @@
 """The networks have the sizes the papers (or we) state, and are what their layers say."""
 
+from importlib import import_module
+
 import pytest
 import torch
 from torch import nn
 from torch.nn.utils import parameters_to_vector
 
 from clustered_fl.errors import InputError
-from clustered_fl.models import IMAGE_MODELS, MODELS, build_model, cnn, model_module
+from clustered_fl.models import IMAGE_MODELS, MODELS, build_model, cnn, model_entry
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 STATED = [
@@ -118,13 +120,14 @@ def test_parameters_come_from_the_global_generator(build):
 
 def test_unknown_model_is_told():
     sentence = f"unknown model 'resnet'; allowed are {', '.join(sorted(MODELS))}"
-    for ask in (model_module, lambda name: build_model(name, image_shape=MNIST, classes=10)):
+    for ask in (model_entry, lambda name: build_model(name, image_shape=MNIST, classes=10)):
         with pytest.raises(InputError) as caught:
             ask("resnet")
         assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_module_of_a_model_is_named(name):
-    other = {"word_lstm": "lstm", "supervised_autoencoder": "supervised_autoencoder"}
-    assert model_module(name) == f"clustered_fl.models.{other.get(name, 'cnn')}"
+def test_the_entry_of_a_model_is_the_function_that_builds_it(name):
+    module, _, function = model_entry(name).partition(":")
+    assert function == name
+    assert callable(getattr(import_module(module), function))

@@ -6,37 +6,25 @@ Notebooks that read studies run here on tiny ones, one of them through a kernel 
 import ast
 import json
 import re
-from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
 import nbformat
 import pytest
+import tiny_studies
 from playing import NOTEBOOKS, Made, Played, code_cells, is_parameters, parameters
 
-from clustered_fl import notebook, studies
 from clustered_fl.errors import InputError
-from clustered_fl.ledger import load_ledger
+from clustered_fl.jobs import notebook
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.records import index
+from clustered_fl.records.reading import load_tables
 
 PAPERS = Path(__file__).parents[2] / "config" / "papers"
 LEDGERS = [load_ledger(path) for path in sorted(PAPERS.glob("*.yaml"))]
 ARTEFACTS = {name: entry for ledger in LEDGERS for name, entry in ledger.artefacts.items()}
 STUDIES = {name: entry for ledger in LEDGERS for name, entry in ledger.studies.items()}
 FROM_STUDIES = [name for name, entry in ARTEFACTS.items() if entry.studies and not entry.runs]
-
-# A new study needs an entry here, as small as its notebook allows.
-TINY = {
-    "violations.assumption_violations": {"clients_per_group": 2, "points_per_client": 20},
-    "paths.optimisation_paths": {"rounds": 120, "grid_points": 31},
-    "separation.separation_quality": {"groups_max": 4, "gamma_step": 0.5, "trials": 4},
-    "checks.theorem_checks": {"starts": 2, "steps": 2, "trials": 4, "orthonormal_dimension": 9},
-    "demo_index_bug.index_bug": {"trials": 2},
-    "geometry.proof_illustrations": {"arrangements": 9},
-    "clustering_error.clustering_error": {"trials": 200, "federations": 5},
-    "descent.descent": {"federations": 5},
-    "communication.communication": {},
-    "code_differences.code_differences": {"trials": 2},
-}
 
 
 def path_name(path: Path) -> str:
@@ -51,10 +39,8 @@ def made(tmp_path_factory) -> Made:
     folders = {}
     for study in sorted({study for name in FROM_STUDIES for study in ARTEFACTS[name].studies}):
         folders[study] = tmp_path_factory.mktemp(study)
-        function = STUDIES[study].function
-        settings = STUDIES[study].settings | TINY[function]
-        studies.execute(function, settings, 0, "test", folders[study])
-    return {"studies": {study: str(folder) for study, folder in folders.items()}}
+        tiny_studies.execute(STUDIES[study], folders[study])
+    return index.build(("study", name, name, 0, str(path)) for name, path in folders.items())
 
 
 @pytest.fixture(scope="module")
@@ -64,16 +50,16 @@ def played(made, tmp_path_factory) -> Played:
 
 @every_notebook
 def test_notebook_belongs_to_an_artefact(path):
-    assert path_name(path) in {entry.notebook for entry in ARTEFACTS.values()}
+    shown = {entry.notebook for entry in ARTEFACTS.values()}
+    assert path_name(path) in shown or path.parent.name == "examples"
 
 
 @pytest.mark.parametrize("name", ARTEFACTS)
-def test_parameters_cell_knows_what_the_workflow_passes(name):
+def test_parameters_cell_knows_what_the_workflow_passes(name, tmp_path):
     cells = code_cells(NOTEBOOKS / ARTEFACTS[name].notebook)
     (source,) = (cell["source"] for cell in cells if is_parameters(cell))
     known = {target.id for line in ast.parse(source).body for target in line.targets}
-    anything = {kind: defaultdict(str) for kind in ("runs", "groupings", "encoders", "studies")}
-    assert known >= parameters(name, ARTEFACTS[name], anything, Path()).keys()
+    assert known >= parameters(name, ARTEFACTS[name], index.build([]), tmp_path / "out").keys()
 
 
 @every_notebook
@@ -106,7 +92,7 @@ def test_files_are_the_same_every_time(name, played, tmp_path):
 
 def test_every_check_of_the_theory_is_a_row(played, made):
     table = played.variables("cfl_theorems")["table"]
-    checks = studies.load_tables(Path(made["studies"]["cfl_theorems"]))["checks"]
+    checks = load_tables(index.folder(made, "study", "cfl_theorems"))["checks"]
     # The last two rows are about the recursion of the public demonstration.
     found = table.iloc[:-2]
     assert sorted(found["trials"]) == sorted(checks["trials"])
@@ -119,9 +105,11 @@ def test_page_reads_offline_and_holds_the_figure(made, tmp_path, monkeypatch):
     # Set, it would keep figures off the page.
     monkeypatch.delenv("MPLBACKEND")
     name, page = "cfl_arxiv_fig12", tmp_path / "out" / "page.html"
-    given = parameters(name, ARTEFACTS[name], made, page.parent)
+    given = {"artefact": name, "scale": "demo", "source": "builtin"} | ARTEFACTS[name].parameters
+    records = index.chosen(made, "study", *ARTEFACTS[name].studies)
     page.parent.mkdir()
-    notebook.execute(NOTEBOOKS / ARTEFACTS[name].notebook, given, tmp_path / "log.ipynb", page)
+    source = NOTEBOOKS / ARTEFACTS[name].notebook
+    notebook.execute(source, given, records, tmp_path / "log.ipynb", page)
     text = page.read_text()
     assert (page.parent / f"{name}.png").stat().st_size > 10_000
     assert "data:image/png;base64" in text
@@ -141,9 +129,10 @@ def small_book(*sources: str) -> nbformat.NotebookNode:
 
 def test_failing_cell_leaves_the_notebook_and_one_sentence(tmp_path):
     source, log, page = (tmp_path / name for name in ("a.ipynb", "log/a.ipynb", "a.html"))
+    records = index.build([])
     nbformat.write(small_book("number = 1", "print(number)", "number / 0", "never"), source)
     with pytest.raises(InputError) as caught:
-        notebook.execute(source, {"number": 42}, log, page)
+        notebook.execute(source, {"number": 42}, records, log, page)
     sentence = str(caught.value)
     assert sentence == (
         f"{source} failed in cell 4 with ZeroDivisionError: division by zero; "

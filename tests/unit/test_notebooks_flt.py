@@ -1,8 +1,9 @@
-"""FLT's notebooks on records that nobody computed: all play, and leave what the ledger promises."""
+"""FLT's notebooks on made-up records: all play, and leave what the ledger promises."""
 
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import tiny_groupings
 import tiny_records as tiny
@@ -10,10 +11,11 @@ import torch
 from playing import Played
 from tiny_groupings import trial
 
-from clustered_fl import records
 from clustered_fl.encoders.storage import PICTURES, save_tensors
 from clustered_fl.files import read_json, write_json
-from clustered_fl.ledger import load_ledger
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.records import index
+from clustered_fl.records import reading as records
 
 ROOT = Path(__file__).parents[2]
 LEDGER = load_ledger(ROOT / "config" / "papers" / "flt.yaml")
@@ -65,20 +67,22 @@ def write_encoder(folder: Path, channels: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> dict[str, dict]:
+def made(tmp_path_factory) -> pd.DataFrame:
     """What all artefacts read, as the workflow passes it; every second run has two seeds."""
     place = tmp_path_factory.mktemp("results")
-    runs = {
-        name: {
-            name: {str(s): write_run(place / name / f"seed{s}", s) for s in range(1 + number % 2)}
-        }
+    rows = [
+        ("run", name, name, seed, write_run(place / name / f"seed{seed}", seed))
         for number, name in enumerate(LEDGER.runs)
-    }
-    groupings = {n: {"0": write_grouping(place / n / "seed0", n)} for n in LEDGER.groupings}
-    encoders = {
-        name: write_encoder(place / name, 3 if "cifar" in name else 1) for name in LEDGER.encoders
-    }
-    return {"runs": runs, "groupings": groupings, "encoders": encoders}
+        for seed in range(1 + number % 2)
+    ]
+    rows += [
+        ("grouping", n, n, 0, write_grouping(place / n / "seed0", n)) for n in LEDGER.groupings
+    ]
+    rows += [
+        ("encoder", name, name, 0, write_encoder(place / name, 3 if "cifar" in name else 1))
+        for name in LEDGER.encoders
+    ]
+    return index.build(rows)
 
 
 @pytest.fixture(scope="module")
@@ -102,24 +106,67 @@ def test_files_are_the_same_every_time(name, played, tmp_path):
 
 @pytest.mark.parametrize("name", ["flt_table1", "flt_table2", "flt_table3", "flt_table4"])
 def test_rows_of_the_paper_stand_beside_ours(name, played):
-    rows = LEDGER.artefacts[name].parameters["rows"]
-    shown = played.table(name, dtype=str)
-    assert shown["method"].tolist() == [row[1] for row in rows]
-    for (_, _, published, printed, coded), line in zip(rows, shown.to_dict("records"), strict=True):
-        assert line["published acc."] == (f"{published[0]:.2f}" if published else "–")
-        assert (line["ours acc."] == "–") == (not printed)
-        assert (line["as coded acc."] == "–") == (not coded)
-        assert (line["difference"] == "–") == (not (published and printed))
-        assert (line["± 95 %"] != "–") == (line["seeds"] == "2" and bool(printed))
+    """Every cell is a line, but for those that do what the public code did in place of another."""
+    cells = LEDGER.artefacts[name].parameters["cells"]
+    coded = {(cell["column"], cell["of"]) for cell in cells if cell["of"] != cell["row"]}
+    lines = played.table(name, dtype=str).to_dict("records")
+    printed = [cell for cell in cells if cell["of"] == cell["row"]]
+    for cell, line in zip(printed, lines, strict=True):
+        published = cell["published"].get("accuracy")
+        only_coded = cell["row"] == "sweep_fedavg"
+        expected = f"{published:.2f}" if published else "–"
+        assert line["published acc."] == expected
+        assert (line["ours acc."] == "–") == only_coded
+        replaced = (cell["column"], cell["row"]) in coded
+        assert (line["as coded acc."] == "–") == (not (replaced or only_coded))
+        assert (line["difference"] == "–") == (not published)
+        assert (line["± 95 %"] != "–") == (line["seeds"] == "2" and not only_coded)
+
+
+def test_lines_are_called_as_the_paper_calls_them(played):
+    shown = played.table("flt_table3", dtype=str).set_index(["data", "method"])
+    assert {("MLP", "IFCA"), ("CNN", "IFCA, last layer only")} < set(shown.index)
+    assert {(data, "PCA+kM+HC (C = 3)") for data in ("MLP", "CNN")} < set(shown.index)
 
 
 def test_table_5_has_two_lines_per_row_and_reads_half_of_the_rounds(played):
     shown = played.table("flt_table5", dtype=str)
-    assert len(shown) == 2 * len(LEDGER.artefacts["flt_table5"].parameters["rows"])
+    assert len(shown) == 2 * len(LEDGER.tables["ablation"].columns)
     rounds = shown[shown["rounds"] != "–"].groupby("T")["rounds"].agg(set)
     assert rounds.to_dict() == {"100": {"10"}, "50": {"5"}}
     lines = shown.query("M == '100' and E == '5' and T == '100' and images == 'drawn'")
-    assert lines["FLT (Enc1), published"].tolist() == ["79.95", "79.72"]
+    columns = LEDGER.tables["ablation"].published
+    expected = [f"{columns[name]['flt'][1]:.2f}" for name in ("e5", "half")]
+    assert lines["FLT (Enc1), published"].tolist() == expected
+
+
+def test_the_map_has_a_row_per_grouping_with_an_encoder(played):
+    """From top to bottom as the ledger has the labels; PCA+kM+HC stands beside the map."""
+    cells = LEDGER.artefacts["flt_fcr"].parameters["cells"]
+    drawn = played.variables("flt_fcr")["drawn"]
+    assert {name for *_, name in drawn} == {c["grouping"] for c in cells if c["row"] != "pca"}
+    assert [label for heading, label, _ in drawn if heading == "Scenario 1, MNIST: 5 clusters"] == [
+        "Enc1",
+        "Enc1, UMAP's own places",
+        "Enc2, tuned by each client",
+        "Enc2, one after the other",
+        "Enc2, all together",
+    ]
+    assert [row[:2] for row in drawn][-2:] == [
+        ("Scenario 4, EMNIST: 10 clusters", "Enc2, 2,400 clients"),
+        ("Scenario 4, EMNIST: 10 clusters", "Enc2, 600 clients"),
+    ]
+
+
+@pytest.mark.parametrize(("figure", "panels"), [("flt_fig4", 2), ("flt_fig5", 2)])
+def test_curves_have_marks_at_the_published_ends(figure, panels, played):
+    axes = played.variables(figure)["axes"][0]
+    assert [axis.get_title() for axis in axes] == ["MLP", "CNN"]
+    ends = {cell["published"]["accuracy"] for cell in LEDGER.artefacts[figure].parameters["cells"]}
+    marked = {
+        line.get_ydata()[0] for axis in axes for line in axis.lines if len(line.get_xdata()) == 2
+    }
+    assert ends <= marked
 
 
 def test_newcomers_are_counted_by_kind(played):

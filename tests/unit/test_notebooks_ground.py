@@ -1,23 +1,27 @@
-"""The notebooks on the same ground, on records that nobody computed."""
+"""The notebooks of the benchmark, on records that were not computed."""
 
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import tiny_groupings
 import tiny_records as tiny
 from playing import Played
 
-from clustered_fl import records
 from clustered_fl.files import read_json, write_json
-from clustered_fl.ledger import load_ledger
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.records import index
+from clustered_fl.records import reading as records
 
 ROOT = Path(__file__).parents[2]
 LEDGER = load_ledger(ROOT / "config" / "papers" / "ground.yaml")
+TABLE = LEDGER.tables["matrix"]
+SHOWN_ROWS = {name: row for name, row in TABLE.rows.items() if not row.hidden}
 DATA = {"name": "mnist", "source": "builtin", "complete": False, "train_rows": 60, "note": "drawn"}
 TRUTH = [0, 0, 1, 1, 2, 2]
 ABSENT = "ring"
-"""A ground that was not run."""
+"""A kind of clients that was not run."""
 
 
 def write_run(folder: Path, seed: int) -> str:
@@ -26,9 +30,9 @@ def write_run(folder: Path, seed: int) -> str:
     groups = TRUTH if seed % 2 else [0, 0, 1, 2, 2, 2]
     content = tiny.record(groups=groups, true_groups=TRUTH, data=DATA, parameters=50, rounds=4)
     rows = tiny.scores({round_: (rng.random(6) * round_ / 4).tolist() for round_ in (0, 2, 4)})
-    everybody = [(round_, client) for round_ in range(4) for client in range(6)]
-    rows += [(r, "client", c, "loss", 1.0) for r, c in everybody]
-    rows += [(r, "client", c, "group", float(groups[c] * (r > 1))) for r, c in everybody]
+    trained = [(round_, client) for round_ in range(4) for client in range(6)]
+    rows += [(r, "client", c, "loss", 1.0) for r, c in trained]
+    rows += [(r, "client", c, "group", float(groups[c] * (r > 1))) for r, c in trained]
     return tiny.write(folder, content, rows, seconds=1.0 + seed % 7)
 
 
@@ -46,33 +50,23 @@ def write_encoder(folder: Path) -> str:
     return str(folder)
 
 
-def folders(name: str, write, seeds: int) -> dict[str, str]:
-    if f"_{ABSENT}_" in name:
-        return {}
-    return {str(seed): write(seed) for seed in range(seeds)}
-
-
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> dict[str, dict]:
+def made(tmp_path_factory) -> pd.DataFrame:
     """What all artefacts read; groupings and warm-ups have two seeds, other runs one."""
-    place = tmp_path_factory.mktemp("results")
-    runs, groupings = {}, {}
+    place, rows = tmp_path_factory.mktemp("results"), []
     for number, name in enumerate(LEDGER.runs):
-        seeds = 2 if name.endswith("warm_up") else 1
-
-        def run(seed: int, name: str = name, number: int = number) -> str:
-            return write_run(place / name / f"seed{seed}", number + seed)
-
-        runs[name] = {name: folders(name, run, seeds)}
+        for seed in range(2 if name.endswith("warm_up") else 1):
+            folder = write_run(place / name / f"seed{seed}", number + seed)
+            rows.append(("run", name, name, seed, folder))
     for name in LEDGER.groupings:
-        groupings[name] = folders(
-            name, lambda seed, name=name: write_grouping(place / name / f"seed{seed}"), 2
-        )
-    encoders = {name: write_encoder(place / name) for name in LEDGER.encoders}
-    return {"runs": runs, "groupings": groupings, "encoders": encoders}
+        for seed in range(2):
+            folder = write_grouping(place / name / f"seed{seed}")
+            rows.append(("grouping", name, name, seed, folder))
+    rows += [("encoder", name, name, 0, write_encoder(place / name)) for name in LEDGER.encoders]
+    return index.build(row for row in rows if f"_{ABSENT}_" not in row[1])
 
 
-# One artefact per notebook and one of a ground without true groups; others differ by the ground.
+# One artefact per notebook and one without true groups; others differ by the kind of clients.
 SHOWN = ["ground_matrix", "ground_table", "ground_needs", "ground_costs", "ground_swap"]
 SHOWN.append("ground_writers")
 
@@ -101,14 +95,13 @@ def test_files_are_the_same_every_time(name, played, tmp_path):
 def test_the_matrix_has_every_pair_that_was_run(played):
     table = played.table("ground_matrix")
     expected = {
-        (ground, contender)
-        for ground, about in LEDGER.grounds.items()
-        for contender, who in LEDGER.contenders.items()
-        if ground != ABSENT and (about.truth or not who.needs.truth)
+        (cell.column, cell.row)
+        for cell in LEDGER.cells
+        if cell.column != ABSENT and cell.row in SHOWN_ROWS
     }
     assert set(zip(table["ground"], table["contender"], strict=True)) == expected
     assert set(table["seeds"]) == {1}
-    shot = {name for name, who in LEDGER.contenders.items() if who.grouping}
+    shot = {cell.row for cell in LEDGER.cells if cell.grouping}
     assert set(table.loc[table["trials"] == 2, "contender"]) == shot
     assert table.loc[table["ground"] == "writers", "agreement"].isna().all()
 
@@ -124,15 +117,15 @@ def test_the_table_says_with_a_dash_what_there_is_not(played):
 
 def test_needs_are_those_of_the_ledger(played):
     table = played.table("ground_needs").set_index("contender")
-    assert list(table.index) == [who.title for who in LEDGER.contenders.values()]
-    for who in LEDGER.contenders.values():
-        line = table.loc[who.title]
-        assert line["labels"] == ("yes" if who.needs.labels else "no")
-        assert line["number of clusters"] == ("yes" if who.needs.clusters else "no")
+    assert list(table.index) == [row.title for row in SHOWN_ROWS.values()]
+    for row in SHOWN_ROWS.values():
+        line = table.loc[row.title]
+        assert line["labels"] == ("yes" if row.needs.labels else "no")
+        assert line["number of clusters"] == ("yes" if row.needs.clusters else "no")
 
 
-def test_curves_are_those_of_one_ground(played):
+def test_curves_are_those_of_one_kind_of_clients(played):
     table = played.table("ground_swap")
     assert set(table["ground"]) == {"swap"}
-    assert set(table["contender"]) == set(LEDGER.contenders)
+    assert set(table["contender"]) == set(SHOWN_ROWS)
     assert "agreement" not in played.table("ground_writers")

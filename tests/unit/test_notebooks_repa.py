@@ -1,14 +1,16 @@
-"""REPA's notebooks on records that nobody computed: all play and leave what the ledger promises."""
+"""REPA's notebooks on made-up records: all play and leave what the ledger promises."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_profiles as tiny
-from playing import Played
+from playing import Made, Played
 
-from clustered_fl.ledger import load_ledger
-from clustered_fl.metrics import correlation, profiles, robustness
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.metrics.repa import correlation, profiles, robustness
+from clustered_fl.records import index
+from clustered_fl.records.reading import load_record
 
 ROOT = Path(__file__).parents[2]
 LEDGER = load_ledger(ROOT / "config" / "papers" / "repa.yaml")
@@ -29,21 +31,23 @@ def most(clusters: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> dict[str, dict]:
-    """What all artefacts read, as the workflow passes it; groupings have two seeds, runs one."""
-    place, groupings, runs = tmp_path_factory.mktemp("results"), {}, {}
+def made(tmp_path_factory) -> Made:
+    """The index of what all artefacts read; groupings have two seeds, runs one."""
+    place, rows = tmp_path_factory.mktemp("results"), []
     for name, entry in LEDGER.groupings.items():
         number = most(entry.method["clusters"])
         about = (number, entry.federation, TRUTH if "shift" in name else None)
-        folders = {s: tiny.write_grouping(place / name / s, int(s), *about) for s in ("0", "1")}
-        groupings[name] = folders
+        for seed in (0, 1):
+            folder = tiny.write_grouping(place / name / str(seed), seed, *about)
+            rows.append(("grouping", name, name, seed, folder))
     for name, entry in LEDGER.runs.items():
         known = LEDGER.groupings.get(entry.grouping)
         number = most(known.method["clusters"]) if known else 1
-        runs[name] = {
-            own: {"0": tiny.write_run(place / own / "0", number)} for own in members(name)
-        }
-    return {"runs": runs, "groupings": groupings}
+        rows += [
+            ("run", name, own, 0, tiny.write_run(place / own / "0", number))
+            for own in members(name)
+        ]
+    return index.build(rows)
 
 
 @pytest.fixture(scope="module")
@@ -63,16 +67,17 @@ def test_files_are_the_same_every_time(name, played, tmp_path):
 
 def test_every_curve_of_a_panel_is_held_against_one_similarity(played, made):
     given = LEDGER.artefacts["repa_fig1"].parameters
+    named = {(cell["column"], cell["row"]): cell["grouping"] for cell in given["cells"]}
     shown = played.table("repa_fig1").set_index(["panel", "curve", "seed", "round"])["correlation"]
-    for place, (title, kind, judge) in enumerate(given["panels"]):
-        judge = Path(made["groupings"][judge]["1"])
+    for title, kind, column in given["panels"]:
+        judge = index.folder(made, "grouping", f"repa_groups_cifar_{column}_clf", 1)
         if kind == "labels":
             own = profiles.label_counts(judge)[: tiny.CLIENTS]
             similar = correlation.label_similarity(own)
         else:
             (similar,) = profiles.pairwise(judge, "similarity").values()
-        for curve, names in given["curves"].items():
-            folder = Path(made["groupings"][names[place]]["1"])
+        for curve, row in given["curves"].items():
+            folder = index.folder(made, "grouping", named[column, row], 1)
             for now, cosine in profiles.pairwise(folder, "cosine").items():
                 expected = correlation.correlation(similar, cosine)
                 assert shown[title, curve, 1, now] == pytest.approx(expected, abs=1e-5)
@@ -104,26 +109,25 @@ def test_the_figure_of_the_number_of_clusters_has_fedavg_as_one(played):
 def test_the_mechanism_is_of_the_last_tests_of_each_run(played):
     variables = played.variables("repa_fig5")
     lost = variables["lost"]
-    assert len(lost) == 2 * len(LEDGER.artefacts["repa_fig5"].parameters["rows"])
+    assert len(lost) == len(LEDGER.artefacts["repa_fig5"].parameters["cells"])
     assert (lost.loc[lost["curve"] == "FedAvg", "clients"] <= tiny.CLIENTS).all()
     assert lost["clients"].max() > 0
 
 
-def test_published_robustness_stands_beside_ours(played, made):
+def test_published_robustness_is_beside_ours(played, made):
     given, shown = LEDGER.artefacts["repa_table1"].parameters, played.table("repa_table1")
     assert len(shown) == len(given["rows"]) * len(given["columns"])
     found = shown.set_index(["clients", "vectors"])
-    for name, groupings, published in given["rows"]:
-        for kind, grouping, (mean, error) in zip(
-            given["columns"], groupings, published, strict=True
-        ):
-            row = found.loc[(kind, name)]
-            assert (row["published"], row["± SE"]) == (mean, error)
-            each = [robustness.by_cluster(Path(f)) for f in made["groupings"][grouping].values()]
-            ours = np.mean([own["robustness"].mean() for own in each])
-            assert float(row["ours"]) == pytest.approx(ours, abs=0.006)
-            assert float(row["difference"]) == pytest.approx(ours - mean, abs=0.006)
-            assert (row["pipelines"] == "–") == (kind == "Label skew")
+    for cell in given["cells"]:
+        kind = given["columns"][cell["column"]]["title"]
+        row = found.loc[(kind, given["rows"][cell["row"]]["title"])]
+        mean, error = cell["published"].values()
+        assert (row["published"], row["± SE"]) == (mean, error)
+        own = index.each(index.chosen(made, "grouping", cell["grouping"]))
+        ours = np.mean([robustness.by_cluster(folder)["robustness"].mean() for *_, folder in own])
+        assert float(row["ours"]) == pytest.approx(ours, abs=0.006)
+        assert float(row["difference"]) == pytest.approx(ours - mean, abs=0.006)
+        assert (row["pipelines"] == "–") == (kind == "Label skew")
 
 
 def test_a_single_cluster_is_among_those_that_robustness_is_asked_of(played):
@@ -135,20 +139,19 @@ def test_a_single_cluster_is_among_those_that_robustness_is_asked_of(played):
 
 def test_each_choice_is_drawn_once_and_the_usual_one_first(played):
     variables = played.variables("repa_sensitivity")
-    rows = list(variables["rows"])
-    assert len(rows) == len(set(rows))
-    asked = {f"{what}: {where}" for what, where, *_ in variables["robustness"]}
+    rows = variables["pairs"][0]
+    assert len(rows) == len(set(rows)) == sum(map(len, variables["robustness"].values()))
     usual = dict(reversed(rows))
-    assert usual.keys() == asked
+    assert usual.keys() == variables["robustness"].keys()
     assert all(choice.endswith("(default)") for choice in usual.values())
-    swept = members("repa_femnist_fedavg_mu")
-    assert len(variables["named"]) == len(variables["accuracy"]) - 1 + len(swept)
+    runs = [run for own in variables["accuracy"].values() for run in own.values()]
+    assert variables["named"]["run"].tolist() == [name for run in runs for name in members(run)]
 
 
 def test_agreement_with_groups_that_differ_in_names_is_that_of_the_records(played, made):
     shown = played.table("repa_concept_shift").set_index(["name", "seed"])
     for name, grouping in LEDGER.artefacts["repa_concept_shift"].parameters["vectors"].items():
-        folder = Path(made["groupings"][grouping]["0"])
-        expected = robustness.load_record(folder)["agreement"]["ari"]
+        folder = index.folder(made, "grouping", grouping, 0)
+        expected = load_record(folder)["agreement"]["ari"]
         assert shown.loc[(name, 0), "agreement"] == pytest.approx(expected, abs=1e-5)
     assert np.isnan(shown.loc[("CFL", 0), "same"])

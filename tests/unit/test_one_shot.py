@@ -9,7 +9,7 @@ from literal_cfl import NINE, make_engine
 from clustered_fl.engine import checkpoint
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.distances import components, same_group
-from clustered_fl.methods import fedavg, load_method, local, one_shot, oracle
+from clustered_fl.methods import fedavg, flt_code, load_method, local, one_shot, oracle
 from clustered_fl.methods.one_shot import alike
 from clustered_fl.methods.state import State, participants
 from clustered_fl.options import call
@@ -51,7 +51,7 @@ def assert_same_run(found, expected, exactly=False):
 @pytest.mark.parametrize(
     ("related", "other"),
     [(BLOCKS, oracle), (ALL, fedavg), (SELF, local)],
-    ids=["blocks are the oracle", "all are FedAvg", "nobody is Local"],
+    ids=["blocks are the oracle", "all are FedAvg", "none are Local"],
 )
 def test_a_relatedness_of_blocks_is_fedavg_within_them(related, other, fraction, weighting):
     engine, shared = make_engine(), {"fraction": fraction, "weighting": weighting}
@@ -150,18 +150,17 @@ def test_interrupted_rounds_continue_with_the_same_bits(tmp_path):
     assert state.pack()[1] == expected.pack()[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("one_shot", "method one_shot needs a grouping; name one with `grouping:` in the run"),
-        ("flt_code", "method flt_code needs a grouping, or related: all or self"),
-    ],
-)
-def test_without_a_relatedness_it_is_refused(name, told):
-    method = load_method(name)
+@pytest.mark.parametrize("name", ["one_shot", "flt_code", "flt_dynamic"])
+def test_without_a_relatedness_there_are_no_settings(name):
     with pytest.raises(InputError) as caught:
-        method.init(make_engine(), method.Settings())
+        call(load_method(name).Settings, f"method {name}", {})
+    told = "the method needs a grouping; name one with `grouping:` in the run"
     assert str(caught.value) == told
+
+
+@pytest.mark.parametrize("related", ["all", "self"])
+def test_the_public_code_needs_no_relatedness_for_its_fedavg_and_local(related):
+    assert call(flt_code.Settings, "method flt_code", {"related": related}).relatedness is None
 
 
 def test_a_relatedness_is_not_the_users_to_write():

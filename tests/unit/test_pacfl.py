@@ -15,7 +15,7 @@ SIDE = 6
 
 
 def clients_of(groups, images=14, seed=0):
-    """Clients whose images lie near three directions of their group, on pixels of its own."""
+    """Clients with images near three directions of their group, on pixels of its own."""
     rng, parts = np.random.default_rng(seed), []
     spaces = [np.zeros((3, SIDE * SIDE)) for _ in range(max(groups) + 1)]
     for group, space in enumerate(spaces):
@@ -159,9 +159,9 @@ def test_clients_of_one_space_are_found(measure):
 
 def test_newcomers_do_not_take_part():
     groups = [0, 1, 0, 1]
-    everybody = clients_of([*groups, 1])
+    clients = clients_of([*groups, 1])
     number = len(groups)
-    some = Clients(everybody.x, everybody.rows, number, everybody.groups[:4], everybody.replaced)
+    some = Clients(clients.x, clients.rows, number, clients.groups[:4], clients.replaced)
     found, _ = pacfl.relate(some, None, settings(clusters=2, vectors=4), 0)
     assert found.groups.tolist() == groups
 
@@ -189,9 +189,9 @@ def test_its_name_in_the_ledger_is_the_module_s():
 
 def test_a_mean_that_all_images_share_hides_in_the_smallest_angle():
     """Which is why the sum is the default."""
-    everybody = clients_of([0, 1, 0, 1])
-    lighter = (everybody.x.int() + 100).clamp(max=255).to(torch.uint8)
-    shared = Clients(lighter, everybody.rows, 4, everybody.groups, everybody.replaced)
+    clients = clients_of([0, 1, 0, 1])
+    lighter = (clients.x.int() + 100).clamp(max=255).to(torch.uint8)
+    shared = Clients(lighter, clients.rows, 4, clients.groups, clients.replaced)
     bases = [pacfl.basis(shared.images(rows).flatten(1).numpy(), 3) for rows in shared.rows]
     found = pacfl.apart(np.stack(bases), "smallest")
     assert found.max() < 15

@@ -96,8 +96,3 @@ def test_first_pairs_that_share_a_label_are_told():
 def test_first_pairs_beyond_the_classes_are_told():
     with pytest.raises(InputError):
         label_swaps(6, 2, [(1, 7)], np.random.default_rng(0))
-
-
-def test_no_permutation_at_all_is_told():
-    with pytest.raises(InputError):
-        label_permutations(10, 0, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""FLT's four scenarios: who holds what, exactly, against loops as the authors' code writes them."""
+"""FLT's four scenarios: what each client holds, against loops as the authors' code writes them."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from clustered_fl.data.partitions import build_federation
 from clustered_fl.data.partitions.structured import sizes
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
-from clustered_fl.theory.partition_code import coded_sizes
+from clustered_fl.theory.flt.partition_code import coded_sizes
 
 COUNTS = (31, 40, 25, 37, 28, 33, 29, 36, 24, 27)  # training images of each label
 TRAIN = sum(COUNTS)
@@ -109,11 +109,11 @@ def test_client_j_of_a_cluster_holds_block_j_of_each_of_its_labels(digits, seed)
     assert (federation.newcomers, federation.replaces.tolist()) == (0, [])
 
 
-def test_nobody_holds_an_image_of_another(digits):
+def test_no_client_holds_an_image_of_another(digits):
     federation = build_federation(digits, 0, "disjoint_labels", clients=11, groups=5)
-    everybody = np.concatenate(federation.train)
-    assert len(set(everybody.tolist())) == len(everybody)
-    assert everybody.max() < TRAIN
+    dealt = np.concatenate(federation.train)
+    assert len(set(dealt.tolist())) == len(dealt)
+    assert dealt.max() < TRAIN
     assert np.bincount(federation.groups).tolist() == [3, 2, 2, 2, 2]
 
 
@@ -197,8 +197,8 @@ def test_data_that_change_become_those_of_the_next_cluster(digits, newcomers, sh
     settings = DISJOINT | {"newcomers": newcomers, "changed": 1, "shuffled": shuffled}
     federation = build_federation(digits, 0, "disjoint_labels", **settings)
     assert (federation.clients, federation.newcomers) == (12 - 4 * newcomers, 4 * newcomers + 4)
-    everybody = np.concatenate(federation.train)
-    assert len(set(everybody.tolist())) == len(everybody)
+    dealt = np.concatenate(federation.train)
+    assert len(set(dealt.tolist())) == len(dealt)
     held = labels_by_group(digits, federation)
     assert [len(labels) for labels in held] == [2] * 4
     assert len(set().union(*held)) == 8
@@ -214,7 +214,7 @@ def test_data_that_change_become_those_of_the_next_cluster(digits, newcomers, sh
 
 
 def test_changed_clients_hold_blocks_of_their_own(digits):
-    """A cluster's images are cut for its clients and for those who will come to it."""
+    """A cluster's images are cut for its clients and for those that will come to it."""
     federation = build_federation(digits, 0, "disjoint_labels", **DISJOINT, changed=2)
     held = labels_by_group(digits, federation)
     for client, rows in enumerate(federation.train):
@@ -245,7 +245,7 @@ def test_what_changes_is_saved(digits, tmp_path):
         ({"groups": 10, "labels": 1, "clients": 9}, "10 groups for 9 clients; allowed are 1 to t"),
         ({"labels": 0}, "partition disjoint_labels: labels = 0 is not allowed: input should be gr"),
         ({"samples": 14}, "14 images of label "),
-        ({"samples": 0}, "0 images of label "),
+        ({"samples": 0}, "partition disjoint_labels: samples = 0 is not allowed: input should be"),
         ({"clients": 200}, "0 images of label "),
         ({"newcomers": 3}, "3 newcomers of a cluster with 3 clients whose data do not change; one"),
         ({"newcomers": 1, "changed": 2}, "1 newcomers of a cluster with 1 clients whose data do"),
@@ -302,7 +302,7 @@ def test_blocks_are_consecutive_and_the_same_in_both_clusters_of_a_label(digits)
     [("disjoint_labels", DISJOINT), ("shared_label_ring", RING), ("structured", {"clients": 4})],
 )
 def test_the_order_of_a_copy_makes_no_client_different(digits, kind, settings):
-    """Some copies keep look-alikes together; who got the first of them would have those only."""
+    """Some copies keep look-alikes together, which a client would then have only."""
     federation = build_federation(digits, 0, kind, **settings)
     for rows in federation.train:
         place = [rows_with(digits, digits.y[row]).index(row) for row in rows]
@@ -326,11 +326,10 @@ def test_random_draws_overlap_within_a_cluster_and_not_within_a_client(digits):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"groups": 1}, "a ring of 1 clusters; allowed are 2 to 5 for 10 labels"),
+        ({"groups": 1}, "partition shared_label_ring: groups = 1 is not allowed: input should be"),
         ({"groups": 6, "clients": 12}, "a ring of 6 clusters; allowed are 2 to 5 for 10 labels"),
         ({"clients": 4}, "5 groups for 4 clients; allowed are 1 to the number of clients"),
-        ({"samples": 0}, "0 images of label "),
-        ({"samples": -3}, "-3 images of label "),
+        ({"samples": 0}, "partition shared_label_ring: samples = 0 is not allowed: input should"),
         ({"samples": 25}, "25 images of label "),
         ({"samples": 41, "sampling": "random"}, "41 images of label "),
         ({"sampling": "shards"}, "partition shared_label_ring: sampling = 'shards' is not allowed"),
@@ -375,11 +374,12 @@ def test_every_client_is_a_writer_with_its_own_test_images(digits):
 
 
 def test_impossible_writers_are_told(digits):
-    sentence = "images does not say who wrote what; partition writers needs it"
+    sentence = "images has no owners; partition writers needs them"
     assert told(digits, "writers", clients=2) == sentence
-    for clients in (0, 7):
-        sentence = f"{clients} clients; allowed are 1 to 6, the writers there are"
-        assert told(written(digits), "writers", clients=clients) == sentence
+    sentence = "7 clients; allowed are 1 to 6, the writers there are"
+    assert told(written(digits), "writers", clients=7) == sentence
+    sentence = told(written(digits), "writers", clients=0)
+    assert sentence.startswith("partition writers: clients = 0 is not allowed")
 
 
 # ---- Scenario 4: structured ---------------------------------------------------------------------
@@ -417,7 +417,7 @@ def test_sizes_are_those_of_the_code(number, clients, smallest, median, largest)
 
 @pytest.mark.parametrize("clients", [1, 2, 7, 30])
 @pytest.mark.parametrize("more", [0, 1, 5, 100])
-def test_small_clusters_use_all_images_and_leave_nobody_without(clients, more):
+def test_small_clusters_use_all_images_and_leave_no_client_without(clients, more):
     found = sizes(clients + more, clients)
     assert found.sum() == clients + more
     assert found.min() >= 1
@@ -447,7 +447,7 @@ def test_clusters_are_consecutive_labels_cut_to_growing_sizes(digits, seed):
     assert_tested_on_all_of(digits, federation, OWN)
 
 
-def test_who_gets_which_image_depends_on_the_seed(digits):
+def test_which_client_gets_which_image_depends_on_the_seed(digits):
     one, other = (build_federation(digits, seed, "structured", **STRUCTURED) for seed in (0, 1))
     assert one.train[2].tolist() != other.train[2].tolist()
     assert one.sizes.tolist() == other.sizes.tolist()
@@ -469,7 +469,6 @@ def test_the_row_of_zeros_adds_label_0_to_the_test_of_the_last_cluster(digits):
     [
         ({"clients": 10}, "10 clients; allowed are multiples of the 3 clusters, two each or more"),
         ({"clients": 3}, "3 clients; allowed are multiples of the 3 clusters, two each or more"),
-        ({"clients": 0}, "0 clients; allowed are multiples of the 3 clusters, two each or more"),
         ({"clients": 300}, "51 images for 100 clients of a cluster; too few"),
     ],
 )
@@ -477,7 +476,8 @@ def test_impossible_structures_are_told(digits, settings, sentence):
     assert told(digits, "structured", **STRUCTURED | settings) == sentence
 
 
-def test_no_labels_in_a_cluster_are_told(digits):
-    assert told(digits, "structured", clients=4, labels=0).startswith(
-        "partition structured: labels"
-    )
+@pytest.mark.parametrize("settings", [{"clients": 0}, {"clients": 4, "labels": 0}])
+def test_no_clients_and_no_labels_are_told(digits, settings):
+    name = "labels" if "labels" in settings else "clients"
+    sentence = f"partition structured: {name} = 0 is not allowed: input should be greater"
+    assert told(digits, "structured", **settings).startswith(sentence)

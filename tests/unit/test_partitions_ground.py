@@ -83,26 +83,6 @@ def test_too_few_images_are_told(data):
     assert line == ("17 samples per client asked of 96 rows for 6 clients; allowed are 1 to 16")
 
 
-# ---- Unequal clients ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("share", [0.25, 1.0])
-def test_everybody_keeps_a_part_and_clusters_stay(data, share):
-    about = {"clients": 6, "labels": 2}
-    whole = build_federation(data, 1, "structured", **about)
-    thin = build_federation(data, 1, "thinned_structured", **about, share=share)
-    for client, rows in enumerate(thin.train):
-        assert len(rows) == max(1, round(share * len(whole.train[client])))
-        assert set(rows.tolist()) <= set(whole.train[client].tolist())
-        assert len(set(rows.tolist())) == len(rows)
-    assert everything(thin)[1:] == everything(whole)[1:]
-
-
-def test_a_share_of_nothing_is_told(data):
-    line = told(build_federation, data, 1, "thinned_structured", clients=6, share=0.0, labels=2)
-    assert line.startswith("partition thinned_structured: share = 0.0 is not allowed")
-
-
 # ---- Quarter turns ------------------------------------------------------------------------------
 
 TURNING = {"clients": 6, "groups": 2, "samples": 7}
@@ -152,7 +132,7 @@ def test_the_partition_of_turned_images_is_the_same(data):
 @pytest.mark.parametrize("groups", [1, 3, 5])
 def test_turns_that_are_no_quarter_turns_are_told(data, groups):
     line = told(build_federation, data, 0, "rotation", clients=8, groups=groups)
-    assert line == f"rotation of {groups} groups; allowed are 2 and 4"
+    assert line == f"partition rotation: groups = {groups} is not allowed: input should be 2 or 4"
 
 
 def test_images_that_are_not_square_are_told(data):
@@ -162,7 +142,7 @@ def test_images_that_are_not_square_are_told(data):
     assert line == "rotation turns square images, and flat has none"
 
 
-# ---- Who sees images of his own -----------------------------------------------------------------
+# ---- Images of their own ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -174,7 +154,7 @@ def test_images_that_are_not_square_are_told(data):
         ({"kind": "label_swap"}, False),
     ],
 )
-def test_who_has_images_of_his_own(settings, expected):
+def test_which_clients_have_images_of_their_own(settings, expected):
     assert has_own_images(settings) == expected
 
 

@@ -1,167 +1,273 @@
 """The plan: which files belong to what, and which changes make which jobs run again."""
 
+import ast
 import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
+from tiny_ledger import RUN, SMALL, changed, write
 
 from clustered_fl.errors import InputError
-from clustered_fl.fingerprint import SOURCE, fingerprint
-from clustered_fl.methods import method_module
-from clustered_fl.models import model_module
-from clustered_fl.plan import FORMATS, RECORD_FILES, Plan
-from clustered_fl.schema import SCALES
-from clustered_fl.settings import Settings
+from clustered_fl.ledger.schema import SCALES
+from clustered_fl.ledger.settings import Settings
+from clustered_fl.workflow.artefacts import FORMATS, SECTIONS
+from clustered_fl.workflow.fingerprint import ROOT, fingerprint
+from clustered_fl.workflow.kinds import FILES
+from clustered_fl.workflow.plan import Plan
 
 PAPERS = Path(__file__).parents[2] / "config" / "papers"
 
 
 @pytest.fixture(scope="module", params=SCALES)
 def plan(request):
-    return Plan(Settings(papers=["cfl"], scale=request.param), PAPERS)
+    return Plan(Settings(scale=request.param, archive=False), PAPERS)
 
 
 @pytest.fixture(scope="module")
 def demo():
-    return Plan(Settings(papers=["cfl"]), PAPERS)
+    return Plan(Settings(papers=["cfl"], archive=False), PAPERS)
 
 
-def of_run(run: str, seed: int = 0) -> SimpleNamespace:
-    return SimpleNamespace(name=run, seed=str(seed))
+@pytest.fixture
+def small(tmp_path):
+    """The plan of ledgers that a test writes."""
+
+    def small(*ledgers, **settings) -> Plan:
+        write(tmp_path, *ledgers)
+        return Plan(Settings(archive=False, **settings), tmp_path)
+
+    return small
+
+
+def of(name: str, seed: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(name=name, seed=str(seed))
 
 
 def of_artefact(artefact: str) -> SimpleNamespace:
     return SimpleNamespace(artefact=artefact)
 
 
-def test_an_absent_ledger_is_one_sentence(tmp_path):
-    with pytest.raises(InputError, match="cannot read .*cfl.yaml: .*No such file"):
-        Plan(Settings(papers=["cfl"]), tmp_path)
+# ---- What there is -------------------------------------------------------------------------------
+
+
+def test_an_unknown_paper_is_named_with_those_that_there_are():
+    sentence = "there is no paper 'clf'; allowed are cfl, flt, ground, repa"
+    with pytest.raises(InputError, match=sentence):
+        Plan(Settings(papers=["clf"]), PAPERS)
+
+
+def test_papers_are_shown_by_year(plan):
+    assert list(plan.ledgers) == ["cfl", "flt", "repa", "ground"]
 
 
 def test_an_unknown_run_is_named_with_those_that_there_are(demo):
-    with pytest.raises(InputError, match="unknown run 'cfl_fig99'; the ledger has .*cfl_fig9,"):
-        demo.run_config(of_run("cfl_fig99"))
+    with pytest.raises(InputError, match="unknown run 'cfl_fig99'; the ledgers have .*cfl_fig9,"):
+        demo.run.config(of("cfl_fig99"))
 
 
-@pytest.mark.parametrize(
-    ("part", "value", "sentence"),
-    [
-        ("method", {"name": "magic"}, "unknown method 'magic'; allowed are cfl, fedavg, fedsem,"),
-        ("model", {"name": "big"}, "unknown model 'big'; allowed are le_net, leaf_cnn, mlp,"),
-        ("method", {}, "the method of the run cfl_fig9 needs a name"),
-        ("model", {"names": "le_net"}, "the model of the run cfl_fig9 needs a name"),
-    ],
-)
-def test_a_run_without_method_or_network_is_refused_before_anything_runs(
-    tmp_path, part, value, sentence
-):
-    ledger = yaml.safe_load((PAPERS / "cfl.yaml").read_text())
-    ledger["runs"]["cfl_fig9"][part] = value
-    ledger["runs"]["cfl_fig9"]["scales"] = {}
-    (tmp_path / "cfl.yaml").write_text(json.dumps(ledger))
+def test_an_absent_notebook_is_refused_before_anything_runs(small, monkeypatch):
+    monkeypatch.chdir(PAPERS.parents[1])
+    small(SMALL).artefacts.require_notebooks()
+    plan = small(changed("artefacts/small_fig/notebook", "cfl/absent.ipynb"))
+    sentence = "small_fig names the notebook notebooks/cfl/absent.ipynb, which is not there"
     with pytest.raises(InputError, match=sentence):
-        Plan(Settings(papers=["cfl"]), tmp_path)
+        plan.artefacts.require_notebooks()
 
 
-def test_an_absent_notebook_is_refused_before_anything_runs(tmp_path):
-    ledger = yaml.safe_load((PAPERS / "cfl.yaml").read_text())
-    ledger["artefacts"]["cfl_fig4"]["notebook"] = "cfl/absent.ipynb"
-    (tmp_path / "cfl.yaml").write_text(json.dumps(ledger))
-    sentence = "cfl_fig4 names the notebook notebooks/cfl/absent.ipynb, which is not there"
-    plan = Plan(Settings(papers=["cfl"]), tmp_path)
-    with pytest.raises(InputError, match=sentence):
-        plan.require_notebooks()
-
-
-def test_scales_and_sources_have_their_own_folders():
+def test_scales_and_sources_have_their_own_folders(demo):
     desktop = Plan(Settings(papers=["cfl"], scale="desktop", mirror="somewhere"), PAPERS)
     assert (desktop.results, desktop.data) == ("results/desktop", "data/mirror")
-    assert desktop.dataset_of(of_run("cfl_fig9")) == "data/mirror/cifar10.safetensors"
-    demo = Plan(Settings(papers=["cfl"]), PAPERS)
+    assert desktop.dataset(of("cfl_fig9")) == "data/mirror/cifar10.safetensors"
     assert (demo.results, demo.data) == ("results/demo", "data/builtin")
 
 
 def test_a_configured_number_of_seeds_takes_the_first_ones():
     every, two = (
-        Plan(Settings(papers=["cfl"], scale="paper", seeds=seeds), PAPERS) for seeds in (None, 2)
+        Plan(Settings(scale="paper", seeds=seeds, archive=False), PAPERS) for seeds in (None, 2)
     )
-    for run in every.runs:
-        assert two.seeds(run) == every.seeds(run)[:2]
-    assert any(len(every.seeds(run)) > 2 for run in every.runs)
+    for full, fewer in zip(every.kinds, two.kinds, strict=True):
+        assert full.entries.keys() == fewer.entries.keys()
+        for name, entry in full.entries.items():
+            assert fewer[name].seeds == entry.seeds[:2]
+    assert any(len(entry.seeds) > 2 for entry in every.grouping.entries.values())
 
 
 def test_a_family_stands_for_one_run_per_value_of_its_sweep(demo):
-    members = demo.members("cfl_mnist_samples")
-    assert members == ["cfl_mnist_samples_10", "cfl_mnist_samples_30", "cfl_mnist_samples_200"]
-    assert demo.members("cfl_fig9") == ["cfl_fig9"]
-    assert list(demo.folders(["cfl_mnist_samples", "cfl_fig9"])) == [*members, "cfl_fig9"]
+    members = demo.run.members(["cfl_mnist_samples", "cfl_fig9"])
+    samples = [f"cfl_mnist_samples_{number}" for number in (10, 30, 200)]
+    assert members == [*samples, "cfl_fig9"]
+    known = demo.records()
+    assert list(known[known["entry"] == "cfl_mnist_samples"]["name"]) == samples
 
 
-def test_records_are_the_files_that_a_run_leaves(demo):
-    files = demo.records(["cfl_fig9"])
-    assert files == [f"results/demo/runs/cfl_fig9/seed0/{name}" for name in RECORD_FILES]
+def test_records_are_the_files_that_a_job_leaves(small):
+    plan = small(SMALL)
+    place = "results/demo"
+    runs = [f"{place}/runs/one/seed{seed}/{name}" for seed in (0, 1) for name in FILES["run"]]
+    assert plan.run.files_of(["one"]) == runs
+    groupings = [f"{place}/groupings/groups/seed{s}/{n}" for s in (0, 1) for n in FILES["grouping"]]
+    assert plan.grouping.files_of(["groups"]) == groupings
+    studies = [f"{place}/studies/toy/{name}" for name in FILES["study"]]
+    assert plan.study.files_of(["toy"]) == studies
 
 
-def test_the_same_family_asked_twice_is_named_once(plan):
-    files = plan.records([run["family"] for run in plan.runs.values()])
+def test_every_record_is_there_once(plan):
+    files = plan.record_files()
     assert len(files) == len(set(files))
-    assert len(files) == len(RECORD_FILES) * sum(len(plan.seeds(run)) for run in plan.runs)
+    assert len(plan.records()) == sum(len(e.seeds) for k in plan.kinds for e in k.entries.values())
+
+
+def test_the_ledger_says_how_much_memory_to_reserve(small):
+    plan = small(changed("runs/one/memory_mb", 5000))
+    assert [plan.run.memory(of(name)) for name in ("one", "clustered")] == [5000, 3000]
+
+
+# ---- What a job is told --------------------------------------------------------------------------
 
 
 def test_configuration_of_a_run_is_json_in_a_fixed_order_with_its_seed(plan):
-    for run in plan.runs:
-        text = plan.run_config(of_run(run, 3))
+    for name, entry in plan.run.entries.items():
+        text = plan.run.config(of(name, 3))
         config = json.loads(text)
         assert text == json.dumps(config, sort_keys=True)
-        assert config == plan.runs[run]["config"] | {"seed": 3}
-        assert json.loads(plan.federation_settings(of_run(run))) == config["federation"]
+        assert config == entry.config | {"seed": 3}
+
+
+def test_a_study_is_told_its_function_and_the_settings_of_its_scale(plan):
+    for ledger in plan.ledgers.values():
+        for name, study in ledger.studies.items():
+            settings = study.settings | study.scales.get(plan.settings.scale, {})
+            expected = {"function": study.function, "settings": settings, "seed": 0}
+            config = json.loads(plan.study.config(of(name)))
+            assert config | {"seed": 0} == expected
+
+
+def test_a_job_is_given_what_it_rests_on(small):
+    plan = small(SMALL)
+    groups, network = "results/demo/groupings/groups/seed1", "results/demo/runs/network/seed1"
+    assert plan.below(of("clustered", 1)) == groups
+    assert plan.below_files(of("clustered", 1)) == [f"{groups}/record.json"]
+    code = "results/demo/encoders/code"
+    assert plan.below(of("groups", 1)) == code
+    assert plan.below_files(of("groups", 1)) == [
+        f"{code}/record.json",
+        f"{code}/encoder.safetensors",
+    ]
+    assert plan.below(of("profiled", 1)) == network
+    assert plan.below_files(of("profiled", 1)) == [
+        f"{network}/record.json",
+        f"{network}/models.safetensors",
+    ]
+    assert (plan.below(of("one")), plan.below_files(of("one"))) == ("", [])
+    assert plan.dataset(of("code")) == "data/builtin/fashion_mnist.safetensors"
 
 
 def test_parameters_do_not_depend_on_the_process():
     """Else every start of the workflow would run everything again."""
     program = (
         "from pathlib import Path; from types import SimpleNamespace as N\n"
-        "from clustered_fl.plan import Plan; from clustered_fl.settings import Settings\n"
-        f"plan = Plan(Settings(papers=['cfl']), Path({str(PAPERS)!r}))\n"
-        "run = N(name='cfl_fig9', seed='0')\n"
-        "artefact, study = N(artefact='cfl_fig9'), N(study='cfl_paths')\n"
-        "print(plan.run_config(run), plan.run_code(run), plan.federation_settings(run))\n"
-        "print(plan.artefact_parameters(artefact), plan.study_settings(study))\n"
-        "print(plan.study_code(study), plan.settings_json(), plan.claim_modules())\n"
+        "from clustered_fl.workflow.plan import Plan\n"
+        "from clustered_fl.ledger.settings import Settings\n"
+        f"plan = Plan(Settings(papers=['cfl'], archive=False), Path({str(PAPERS)!r}))\n"
+        "run, study, artefact = N(name='cfl_fig9', seed='0'), N(name='cfl_paths'), 'cfl_fig9'\n"
+        "print(plan.run.config(run), plan.run.code(run), plan.identity(run))\n"
+        "print(plan.federation(run), plan.claims_code())\n"
+        "print(plan.study.config(study), plan.study.code(study), plan.identity(study))\n"
+        "print(plan.artefacts.told(N(artefact=artefact)), plan.settings_json())\n"
+        "print(plan.artefacts.code(N(artefact=artefact)))\n"
     )
 
     def answer(hash_seed: str) -> str:
-        environment = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(SOURCE)}
-        command = [sys.executable, "-c", program]
+        environment = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True
+            [sys.executable, "-c", program],
+            env=environment,
+            cwd=PAPERS.parents[1],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
 
     assert answer("1") == answer("2")
 
 
+# ---- Clients -------------------------------------------------------------------------------------
+
+
+def clients_of(plan: Plan, name: str, seed: int = 0) -> SimpleNamespace:
+    """What the rule that makes a federation is asked for."""
+    return SimpleNamespace(clients=Path(plan.federation(of(name, seed))).parent.name, seed=seed)
+
+
+def test_equal_clients_share_a_file_whatever_trains_with_them(small):
+    """Also over papers, so that a file does not depend on which of them are computed."""
+    other = SMALL | {"paper": "other", "artefacts": {}, "claims": {}, "encoders": {}}
+    other |= {"groupings": {}, "studies": {}, "runs": {"elsewhere": RUN | {"rounds": 9}}}
+    plan = small(SMALL, other)
+    names = ("one", "network", "clustered", "groups", "profiled", "elsewhere")
+    (file,) = {plan.federation(of(name, 1)) for name in names}
+    assert file.startswith("results/demo/federations/label_swap_")
+    assert file.endswith("/seed1.safetensors")
+    assert small(SMALL, papers=["small"]).federation(of("one", 1)) == file
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [("runs/one/dataset", "cifar10"), ("runs/one/federation/samples", 21)],
+)
+def test_clients_that_differ_have_files_of_their_own(small, place, value):
+    plan = small(changed(place, value))
+    assert plan.federation(of("one")) != plan.federation(of("network"))
+
+
+def test_a_federation_is_made_of_its_dataset_by_its_settings_and_its_code(small):
+    plan = small(changed("runs/one/federation", {"kind": "iid", "clients": 5}))
+    one, network = (clients_of(plan, name) for name in ("one", "network"))
+    assert json.loads(plan.clients.settings(one)) == {"kind": "iid", "clients": 5}
+    assert json.loads(plan.clients.settings(network)) == RUN["federation"]
+    assert plan.clients.source(one) == plan.clients.divided(one) == "data/builtin/mnist.safetensors"
+    assert plan.clients.code(one) != plan.clients.code(network)
+
+
+@pytest.mark.parametrize(
+    "federation",
+    [
+        {"kind": "rotation", "clients": 4, "groups": 2},
+        {"kind": "iid", "clients": 4, "drift": {"transforms": 1}},
+    ],
+)
+def test_clients_with_images_of_their_own_have_a_dataset_of_their_own(small, federation):
+    plan = small(changed("runs/one/federation", federation))
+    wildcards = clients_of(plan, "one", 1)
+    own = f"data/builtin/drift/{wildcards.clients}/seed1.safetensors"
+    assert plan.dataset(of("one", 1)) == plan.clients.divided(wildcards) == own
+    assert plan.clients.source(wildcards) == "data/builtin/mnist.safetensors"
+
+
+# ---- What a change of code runs again ------------------------------------------------------------
+
+
 @pytest.fixture
 def copy(tmp_path):
     """The package's source, to be edited."""
-    shutil.copytree(SOURCE / "clustered_fl", tmp_path / "clustered_fl")
+    shutil.copytree(ROOT / "clustered_fl", tmp_path / "clustered_fl")
     return tmp_path
 
 
 @pytest.fixture
 def codes(copy, demo, monkeypatch):
     """Code of one run for every method and network that the ledger puts together."""
-    monkeypatch.setattr("clustered_fl.plan.fingerprint", partial(fingerprint, source=copy))
-    named = {parts(run["config"]): run for run in demo.runs.values()}
+    monkeypatch.setattr("clustered_fl.workflow.kinds.of_code", partial(fingerprint, root=copy))
+    named = {parts(entry.config): entry for entry in demo.run.entries.values()}
 
     def codes() -> dict[tuple[str, str], str]:
-        return {pair: demo.run_code(of_run(run["config"]["run"])) for pair, run in named.items()}
+        return {pair: replace(entry).fingerprint for pair, entry in named.items()}
 
     return codes
 
@@ -170,22 +276,30 @@ def parts(config: dict) -> tuple[str, str]:
     return config["method"]["name"], config["model"]["name"]
 
 
+def edit(path: Path) -> None:
+    """Change what every function of a module does."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.body.append(ast.parse("assert True").body[0])
+    path.write_text(ast.unparse(ast.fix_missing_locations(tree)))
+
+
 @pytest.mark.parametrize(
     ("module", "affected"),
     [
         ("methods/cfl.py", lambda method, model: method == "cfl"),
-        ("methods/local.py", lambda method, model: method == "local"),
         ("methods/fedavg.py", lambda method, model: method in {"fedavg", "local", "oracle"}),
         ("models/lstm.py", lambda method, model: model == "word_lstm"),
         ("models/cnn.py", lambda method, model: model != "word_lstm"),
         ("methods/state.py", lambda method, model: True),
         ("engine/training.py", lambda method, model: True),
-        ("runs.py", lambda method, model: True),
-        ("claims/cfl/gap.py", lambda method, model: False),
-        ("notebook.py", lambda method, model: False),
-        ("theory/bounds.py", lambda method, model: False),
-        ("ledger.py", lambda method, model: False),
-        ("plan.py", lambda method, model: False),
+        ("jobs/train.py", lambda method, model: True),
+        ("claims/cfl.py", lambda method, model: False),
+        ("jobs/notebook.py", lambda method, model: False),
+        ("theory/cfl/bounds.py", lambda method, model: False),
+        ("ledger/tables.py", lambda method, model: False),
+        ("workflow/plan.py", lambda method, model: False),
         ("cli.py", lambda method, model: False),
     ],
 )
@@ -195,68 +309,80 @@ def test_a_change_of_logic_reruns_exactly_the_runs_that_use_it(copy, codes, modu
     path = copy / "clustered_fl" / module
     path.write_text(path.read_text() + "\n# A comment changes nothing.\n")
     assert codes() == before
-    path.write_text(path.read_text() + "\nNEW = 1\n")
+    edit(path)
     after = codes()
     changed = {pair for pair in before if after[pair] != before[pair]}
     assert changed == {pair for pair in before if affected(*pair)}
 
 
-def test_every_run_has_a_code(plan):
-    for run, entry in plan.runs.items():
-        method, model = (entry["config"][part]["name"] for part in ("method", "model"))
-        expected = fingerprint("clustered_fl.runs", method_module(method), model_module(model))
-        assert plan.run_code(of_run(run)) == expected
+@pytest.mark.parametrize(
+    ("module", "judged"),
+    [
+        ("claims/measures.py", True),
+        ("claims/cfl.py", True),
+        ("claims/bounds.py", True),
+        ("claims/flt.py", False),
+        ("report/site.py", False),
+    ],
+)
+def test_verdicts_are_made_anew_when_a_measure_changes(copy, demo, monkeypatch, module, judged):
+    monkeypatch.setattr("clustered_fl.workflow.plan.fingerprint", partial(fingerprint, root=copy))
+    before = demo.claims_code()
+    edit(copy / "clustered_fl" / module)
+    assert (demo.claims_code() != before) == judged
 
 
-def test_every_study_has_code_and_settings_of_its_scale(plan):
-    for name, study in plan.studies.items():
-        wildcards = SimpleNamespace(study=name)
-        assert len(plan.study_code(wildcards)) == 16
-        assert plan.study_function(wildcards) == study.function
-        expected = study.settings | study.scales.get(plan.settings.scale, {})
-        assert json.loads(plan.study_settings(wildcards)) == expected
+# ---- Artefacts -----------------------------------------------------------------------------------
 
 
 def test_an_artefact_reads_what_the_ledger_says_and_nothing_else(plan):
-    for name, artefact in plan.artefacts.items():
-        files = plan.artefact_inputs(of_artefact(name))
-        runs = {run for family in artefact.runs for run in plan.members(family)}
-        folders = {Path(file).parts[2:4] for file in files}
-        expected = {("runs", run) for run in runs if plan.seeds(run)}
-        assert folders == expected | {("studies", study) for study in artefact.studies}
-        assert plan.artefact_notebook(of_artefact(name)) == f"notebooks/{artefact.notebook}"
+    for name, artefact in plan.artefacts.entries.items():
+        folders = {
+            Path(file).parent.as_posix() for file in plan.artefacts.inputs(of_artefact(name))
+        }
+        assert folders == set(plan.artefacts.records(name)["folder"])
+        for kind in plan.kinds:
+            known = plan.artefacts.records(name)
+            entries = set(known[known["kind"] == kind.name]["entry"])
+            named = set(getattr(artefact, SECTIONS[kind.name]))
+            assert entries == {each for each in named if any(kind.records([each]))}
+        assert plan.artefacts.notebook(of_artefact(name)) == f"notebooks/{artefact.notebook}"
 
 
-def test_a_notebook_is_told_where_everything_lies(demo):
-    parameters = json.loads(demo.artefact_parameters(of_artefact("cfl_fig9")))
-    assert parameters["artefact"] == "cfl_fig9"
-    assert (parameters["scale"], parameters["source"]) == ("demo", "builtin")
-    folders = {"cfl_fig9": {"0": "results/demo/runs/cfl_fig9/seed0"}}
-    assert parameters["runs"]["cfl_fig9"] == folders
+def test_a_notebook_is_told_what_it_shows_at_which_scale_of_which_data(demo):
+    parameters = demo.artefacts.parameters("cfl_fig9")
+    about = {"artefact": "cfl_fig9", "scale": "demo", "source": "builtin"}
+    assert about.items() <= parameters.items()
     assert parameters["treatment"] == "cfl_fig9"
-    study = json.loads(demo.artefact_parameters(of_artefact("cfl_fig1")))["studies"]
-    assert study == {"cfl_violations": "results/demo/studies/cfl_violations"}
+    told = json.loads(demo.artefacts.told(of_artefact("cfl_fig9")))
+    assert "results/demo/runs/cfl_fig9/seed0" in told["records"]["folder"]
+    assert {key: told[key] for key in parameters} == parameters
 
 
-def test_figures_and_tables_are_told_apart_and_all_belong_to_their_paper(plan):
-    figures, tables = plan.named("figure"), plan.named("table")
-    assert sorted(figures + tables) == sorted(plan.artefacts)
-    for name in plan.artefacts:
+def test_figures_and_tables_are_told_apart_and_have_a_page_each(plan):
+    figures, tables = (plan.artefacts.named(kind).split("|") for kind in ("figure", "table"))
+    assert sorted(figures + tables) == sorted(plan.artefacts.entries)
+    for name in plan.artefacts.entries:
         folder = f"{plan.results}/artefacts/{name}/{name}"
         kind = "figure" if name in figures else "table"
         expected = {f"{folder}.{suffix}" for suffix in ("html", *FORMATS[kind])}
-        assert set(plan.artefact_files(name)) == expected
-        assert expected <= set(plan.paper_files("cfl"))
+        assert set(plan.artefacts.files([name])) == expected
+        assert expected <= set(plan.artefacts.files())
 
 
-def test_a_caption_says_what_and_where(demo):
-    caption = demo.artefact_caption(of_artefact("cfl_fig9"))
-    assert caption.startswith("**CFL on CIFAR-10 with permuted labels** (TNNLS Fig. 9;")
+def test_what_shows_runs_that_a_scale_does_not_train_is_not_made_there(small):
+    seeds = {"demo": [], "desktop": [0]}
+    content = changed("runs/one/seeds", seeds, changed("artefacts/small_fig/runs", ["one"]))
+    demo, desktop = (small(content, scale=scale, source="builtin") for scale in ("demo", "desktop"))
+    assert (demo.artefacts.files(), demo.artefacts.named("figure")) == ([], "none")
+    assert list(desktop.artefacts.entries) == ["small_fig"]
 
 
-def test_every_module_of_claims_decides_verdicts(demo):
-    folder = SOURCE / "clustered_fl" / "claims" / "cfl"
-    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "registry"}
-    expected = {f"clustered_fl.claims.cfl.{module}" for module in modules}
-    assert set(demo.claim_modules()) == expected | {"clustered_fl.claims.verdicts"}
-    assert len(fingerprint(*demo.claim_modules())) == 16
+def test_what_shows_several_waits_for_those_that_are_trained(small):
+    plan = small(changed("runs/one/seeds", {"demo": []}))
+    assert set(plan.artefacts.records("small_fig")["name"]) == {"clustered", "groups", "toy"}
+
+
+def test_a_caption_says_what_and_where(small):
+    caption = small(SMALL).artefacts.caption(of_artefact("small_fig"))
+    assert caption == "**A figure** (page 1). What it shows."

@@ -8,16 +8,17 @@ import pytest
 import torch
 from torch.nn import functional
 
-from clustered_fl import records
 from clustered_fl.cli import main
 from clustered_fl.data import dataset as datasets
 from clustered_fl.encoders.storage import load_encoder, load_pictures
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings, embed, reconstruct
 from clustered_fl.files import digest
+from clustered_fl.jobs.encode import execute
 from clustered_fl.models.autoencoder import build_autoencoder
-from clustered_fl.plan import ENCODER_FILES
-from clustered_fl.pretraining import execute
 from clustered_fl.randomness import generator
+from clustered_fl.records import reading as records
+from clustered_fl.records.reading import Origin
+from clustered_fl.workflow import kinds
 
 CONFIG = {
     "name": "tiny",
@@ -29,6 +30,8 @@ CONFIG = {
 }
 RESIDUAL = {"model": {"name": "residual_autoencoder", "code": 6, "width": 16}}
 TRAIN, TEST = 60, 24
+FILES = kinds.FILES["encoder"]
+ORIGIN = Origin("0123456789abcdef", "fedcba9876543210")
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def data(tmp_path_factory):
 
 def train(data, folder, **changes):
     lines = []
-    execute(CONFIG | changes, data, folder, "0123456789abcdef", lines.append)
+    execute(CONFIG | changes, data, folder, ORIGIN, lines.append)
     return lines
 
 
@@ -61,14 +64,14 @@ def contents(folder):
 
 
 def test_four_files_are_left(trained):
-    assert sorted(path.name for path in trained.iterdir()) == sorted(ENCODER_FILES)
+    assert sorted(path.name for path in trained.iterdir()) == sorted(FILES)
 
 
 def test_the_record_says_what_was_trained_on_what(trained, data):
     record = records.load_record(trained)
     assert (record["config"], record["config_digest"]) == (CONFIG, digest(CONFIG))
     assert record["data"] == datasets.load(data).described
-    assert (record["code"], record["image_shape"]) == ("0123456789abcdef", [1, 8, 8])
+    assert (record["code"], record["identity"], record["image_shape"]) == (*ORIGIN, [1, 8, 8])
     # Convolutions 1 -> 16 -> 4, then 2 x 2 x 4 features to a code of 6, and back.
     encoder = 16 * 9 + 16 + 16 * 4 * 9 + 4 + 16 * 6 + 6
     decoder = 6 * 16 + 16 + 4 * 16 * 4 + 16 + 16 * 4 + 1
@@ -169,14 +172,19 @@ def test_the_step_trains_an_encoder(data, tmp_path, capsys, trained):
     printed = capsys.readouterr()
     assert (printed.out, len(printed.err.splitlines())) == ("", 4)
     found, expected = contents(tmp_path), contents(trained)
-    assert all(found[name] == expected[name] for name in ENCODER_FILES[2:])
+    arrays = [name for name in FILES if name.endswith(".safetensors")]
+    assert [found[name] for name in arrays] == [expected[name] for name in arrays]
+    assert len(arrays) == 2
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"training": {"epochs": 1, "rate": 1}}, "encoder tiny has no setting 'rate'; allowed are"),
-        ({"training": {}}, "encoder tiny needs the setting 'epochs', which is missing"),
+        (
+            {"training": {"epochs": 1, "rate": 1}},
+            "training of the encoder has no setting 'rate'; allowed are epochs, batch_size,",
+        ),
+        ({"training": {}}, "training of the encoder needs the setting 'epochs', which is missing"),
         ({"model": {"name": "vae"}}, "unknown autoencoder 'vae'; allowed are conv_autoencoder,"),
         ({"model": {"code": 6}}, "unknown autoencoder ''; allowed are conv_autoencoder, residual_"),
         ({"model": {"name": "conv_autoencoder", "k": 1}}, "autoencoder conv_autoencoder has no se"),

@@ -1,17 +1,44 @@
 """Publishing: what is worth committing and nothing else, or one sentence and no change."""
 
 import json
+import shutil
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from site_pages import dangling, pages
-from tiny_results import LEDGER, contents, read, write_results, write_run
+from tiny_results import (
+    CONTENT,
+    LEDGER,
+    RUN,
+    contents,
+    index_of,
+    ledger_of,
+    read,
+    write_results,
+    write_run,
+    write_verdicts,
+)
 
-from clustered_fl import publish as publishing
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
-from clustered_fl.ledger import load_ledger
-from clustered_fl.publish import publish
+from clustered_fl.records import archive
+from clustered_fl.records.archive import Key
+from clustered_fl.report import publish as publishing
+from clustered_fl.report.publish import keep
+from clustered_fl.report.scope import Scope
+
+FRONT = {"index.html", "words.html", "style.css", "verdicts.csv", "scorecard.md", "summary.json"}
+RUN_KEYS = [Key("run", "toy_run", seed) for seed in (0, 1)]
+STUDY_KEY = Key("study", "toy_study", 0)
+
+
+def publish(scope, out) -> list[str]:
+    return list(publishing.publish(scope, out))
+
+
+def archived(published, paper: str = "toy") -> dict[Key, archive.Packed]:
+    return archive.read(published / paper / archive.FILE)
 
 
 @pytest.fixture
@@ -20,164 +47,249 @@ def scope(tmp_path):
 
 
 @pytest.fixture
-def ledgers(tmp_path):
-    """The folder of all papers' ledgers."""
-    (tmp_path / "papers").mkdir()
-    (tmp_path / "papers" / "toy.yaml").write_text(LEDGER.model_dump_json(exclude_defaults=True))
-    return tmp_path / "papers"
-
-
-@pytest.fixture
-def published(scope, tmp_path, ledgers):
+def published(scope, tmp_path):
     """The folder that is committed."""
-    publish(scope, tmp_path / "figures" / "demo", ledgers)
+    publish(scope, tmp_path / "figures" / "demo")
     return tmp_path / "figures" / "demo"
 
 
-def test_pictures_tables_verdicts_and_pages_are_published(published):
-    files = {name for name in contents(published) if not name.startswith("runs/")}
-    assert files == {
-        "index.html",
-        "toy.html",
-        "runs.html",
-        "words.html",
-        "style.css",
-        "verdicts.csv",
-        "scorecard.md",
-        "provenance.json",
-        "artefacts/toy_fig1/toy_fig1.png",
-        "artefacts/toy_fig1/toy_fig1.svg",
-        "artefacts/toy_fig1/toy_fig1.csv",
-        "artefacts/toy_table1/toy_table1.csv",
-        "artefacts/toy_table1/toy_table1.md",
-        "studies/toy_study/record.json",
-    }
+def test_pictures_tables_verdicts_records_and_pages_are_published(published):
+    own = {"index.html", "runs.html", "verdicts.csv", "scorecard.md", "summary.json"}
+    own |= {archive.FILE, *(f"toy_fig1.{suffix}" for suffix in ("png", "svg", "csv"))}
+    own |= {f"toy_table1.{suffix}" for suffix in ("csv", "md")}
+    assert contents(published).keys() == FRONT | {f"toy/{name}" for name in own}
 
 
-def test_neither_models_nor_curves_are_published(published):
-    runs = {name for name in contents(published) if name.startswith("runs/")}
-    assert runs == {"runs/toy_run/seed0/record.json", "runs/toy_run/seed0/cost.json"}
+def test_records_are_published_as_they_are_without_models(published, scope):
+    found = archived(published)
+    assert found.keys() == {RUN_KEYS[0], STUDY_KEY}
+    run = contents(scope.results / "runs/toy_run/seed0")
+    assert run.pop("models.safetensors") == b"large"
+    assert found[RUN_KEYS[0]].files == run
+    assert found[STUDY_KEY].files == contents(scope.results / "studies/toy_study")
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_what_clients_sent_is_published_where_a_figure_shows_it(scope, tmp_path, shown):
+    grouping = {key: RUN[key] for key in ("purpose", "minutes", "dataset", "federation", "seeds")}
+    grouping |= {"method": {"name": "flt"}, "signatures": shown}
+    ledger = ledger_of(CONTENT | {"groupings": {"toy_groups": grouping}})
+    folder = scope.results / "groupings/toy_groups/seed0"
+    write_run(folder)
+    (folder / "signatures.safetensors").write_bytes(b"sent")
+    scope = replace(scope, ledgers=(ledger,), records=index_of(ledger, scope.results, "demo"))
+    publish(scope, tmp_path / "figures")
+    files = archived(tmp_path / "figures")[Key("grouping", "toy_groups", 0)].files
+    assert files.keys() >= {"record.json", "rounds.parquet"}
+    assert ("signatures.safetensors" in files) == shown
 
 
 def test_pages_link_only_what_is_published(published):
     assert dangling(published) == []
-    assert "executed notebook" not in pages(published)["toy.html"].text
-
-
-def test_provenance_says_where_numbers_come_from(published):
-    found = read(published, "provenance.json")
-    seed = found["runs"]["toy_run"]["0"]
-    assert seed["config_digest"] == "c" * 16
-    assert seed["code"] == "f" * 16
-    assert seed["seconds"] == 90.0
-    assert seed["device"].startswith("CPU")
-    assert seed["versions"]["torch"] == "2.13.0"
-    assert {"name", "source", "digest", "rows", "note"} <= seed["data"].keys()
-    assert found["runs"]["toy_run"]["1"] is None
-    assert found["studies"]["toy_study"]["seed"] == 0
-    assert (found["scale"], found["source"]) == ("demo", "builtin")
+    assert "executed notebook" not in pages(published)["toy/index.html"].text
 
 
 def test_scorecard_has_every_claim(published):
-    text = (published / "scorecard.md").read_text()
+    text = (published / "toy/scorecard.md").read_text()
     assert all(f"| {claim} |" in text for claim in LEDGER.claims)
+    front = (published / "scorecard.md").read_text()
+    assert "[TOY](toy/scorecard.md)" in front
+    assert "| DEMO ONLY | 1 |" in front
+    assert "| all claims | 3 |" in front
 
 
-def test_publishing_again_removes_what_is_stale_and_changes_nothing_else(published, scope, ledgers):
+def test_publishing_again_removes_what_is_stale_and_changes_nothing_else(published, scope):
     before = contents(published)
-    stale = published / "artefacts" / "toy_fig9" / "toy_fig9.png"
-    stale.parent.mkdir()
-    stale.write_text("stale")
-    publish(scope, published, ledgers)
+    (published / "toy" / "toy_fig9.png").write_text("stale")
+    assert publish(scope, published) == ["toy: 2 records, 0 new or replaced"]
     assert contents(published) == before
-    assert not stale.parent.exists()
 
 
-def test_without_verdicts_nothing_is_published(scope, published, ledgers):
+def test_equal_results_are_published_as_equal_bytes(published, tmp_path):
+    elsewhere = write_results(tmp_path / "elsewhere" / "demo")
+    assert publish(elsewhere, tmp_path / "there") == ["toy: 2 records, 2 new or replaced"]
+    assert contents(tmp_path / "there") == contents(published)
+
+
+def test_without_verdicts_nothing_is_published(scope, published):
     before = contents(published)
     (scope.results / "verdicts.csv").unlink()
     with pytest.raises(InputError, match="evaluate the claims before publishing"):
-        publish(scope, published, ledgers)
+        publish(scope, published)
     assert contents(published) == before
+
+
+# ---- Records accumulate --------------------------------------------------------------------------
 
 
 @pytest.fixture
-def other(tmp_path, ledgers):
-    """Results of another paper, computed where those of the first are not."""
-    text = LEDGER.model_dump_json(exclude_defaults=True).replace("toy_", "other_")
-    text = text.replace('"toy"', '"other"').replace('"T-', '"O-')
-    (ledgers / "other.yaml").write_text(text.replace("toys.all", "toys.other"))
+def seed_1(tmp_path):
+    """Results of another machine, which has trained the second seed and not the first."""
     scope = write_results(tmp_path / "elsewhere" / "demo")
-    table = scope.results / "verdicts.csv"
-    table.write_text(table.read_text().replace("T-", "O-").replace("toy", "other"))
-    for path in sorted(scope.results.glob("*/toy_*")):
-        path.rename(path.with_name(path.name.replace("toy_", "other_")))
-    return replace(scope, ledgers=(load_ledger(ledgers / "other.yaml"),))
+    shutil.rmtree(scope.results / "runs/toy_run/seed0")
+    write_run(scope.results / "runs/toy_run/seed1", last=0.9, score=0.45)
+    return scope
 
 
-def test_a_paper_that_is_published_stays_beside_another(published, scope, other, ledgers):
+def test_a_seed_of_another_machine_is_added_and_the_first_stays(published, seed_1, scope, tmp_path):
+    first = archived(published)
+    assert publish(seed_1, published) == ["toy: 3 records, 1 new or replaced"]
+    assert archived(published).keys() == {*RUN_KEYS, STUDY_KEY}
+    assert {key: archived(published)[key] for key in first} == first
+    text = pages(published)["toy/runs.html"].words()
+    assert "2 of 2" in text
+    assert "toy_run 0 accuracy 0.3 " in text
+    assert "toy_run 1 accuracy 0.45 " in text
+    for each in (seed_1, scope):
+        publish(each, tmp_path / "turned")
+    name = f"toy/{archive.FILE}"
+    assert (tmp_path / "turned" / name).read_bytes() == (published / name).read_bytes()
+
+
+@pytest.mark.parametrize("last", [0.6, 0.9], ids=["equal", "other measurements"])
+def test_a_record_of_other_settings_or_code_is_replaced(published, scope, last):
+    folder = scope.results / "runs/toy_run/seed0"
+    (folder / "models.safetensors").unlink()
+    write_run(folder, last=last, identity="j" * 16, code="g" * 16)
+    publish(scope, published)
+    assert archived(published).keys() == {RUN_KEYS[0], STUDY_KEY}
+    assert archived(published)[RUN_KEYS[0]].identity == "j" * 16
+    assert archived(published)[RUN_KEYS[0]].files == contents(folder)
+    assert "g" * 16 in pages(published)["toy/runs.html"].words()
+
+
+def test_one_identity_with_two_results_is_refused(published, scope):
     before = contents(published)
-    publish(other, published, ledgers)
+    write_run(scope.results / "runs/toy_run/seed0", last=0.9)
+    with pytest.raises(InputError) as caught:
+        publish(scope, published)
+    made_by = archived(published)[RUN_KEYS[0]].made_by
+    assert str(caught.value) == (
+        f"{published}/toy/{archive.FILE} and the results differ: run toy_run, seed 0, has two "
+        f"results, made by {made_by} and {made_by}; remove one of them"
+    )
+    assert contents(published) == before
+
+
+def test_equal_measurements_of_another_machine_change_nothing(published, scope):
+    before = contents(published)
+    write_run(scope.results / "runs/toy_run/seed0", device="another")
+    write_json(scope.results / "runs/toy_run/seed0/cost.json", {"seconds": 1.0})
+    publish(scope, published)
+    assert contents(published) == before
+
+
+def test_a_record_that_holds_more_now_is_replaced(published, scope):
+    """Such as what clients sent, which a new figure shows."""
+    (scope.results / "runs/toy_run/seed0/more.parquet").write_bytes(b"more")
+    publish(scope, published)
+    assert archived(published)[RUN_KEYS[0]].files["more.parquet"] == b"more"
+
+
+def test_records_can_be_kept_before_a_paper_is_published(seed_1, scope, tmp_path):
+    out = tmp_path / "figures" / "demo"
+    (scope.results / "verdicts.csv").unlink()
+    assert list(keep(scope, out)) == ["toy: 2 records, 2 new or replaced"]
+    assert contents(out).keys() == {f"toy/{archive.FILE}"}
+    assert publish(seed_1, out) == ["toy: 3 records, 1 new or replaced"]
+    assert archived(out).keys() == {*RUN_KEYS, STUDY_KEY}
+    assert dangling(out) == []
+
+
+def test_of_a_paper_without_records_nothing_is_kept(scope, tmp_path):
+    nothing = replace(scope, records=scope.records[:0])
+    assert list(keep(nothing, tmp_path / "figures")) == ["toy: 0 records, 0 new or replaced"]
+    assert not (tmp_path / "figures").exists()
+
+
+def test_keeping_records_changes_no_page(published, seed_1):
+    before = contents(published)
+    list(keep(seed_1, published))
+    assert archived(published).keys() == {*RUN_KEYS, STUDY_KEY}
+    name = f"toy/{archive.FILE}"
+    assert contents(published) | {name: before[name]} == before
+
+
+# ---- Each paper by itself ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Results of another paper, computed where those of the first are not."""
+    text = json.dumps(CONTENT).replace("toy", "other").replace('"T-', '"O-').replace("2020", "2019")
+    return write_results(tmp_path / "elsewhere" / "demo", ledger_of(json.loads(text)))
+
+
+def test_a_paper_that_is_published_stays_beside_another(published, scope, other):
+    before = contents(published)
+    assert publish(other, published) == ["other: 2 records, 2 new or replaced"]
     after = contents(published)
     assert dangling(published) == []
-    assert {name for name in before if before[name] != after[name]} == {
-        *(f"{page}.html" for page in ("index", "toy", "runs", "words")),  # their navigation
-        *("verdicts.csv", "scorecard.md", "provenance.json"),
-    }
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == FRONT - {"style.css"}
     rows = after["verdicts.csv"].decode().splitlines()
     assert [row.split(",")[:2] for row in rows[1:]] == [
-        *([f"T-{number}", "toy"] for number in (1, 2, 3)),
         *([f"O-{number}", "other"] for number in (1, 2, 3)),
+        *([f"T-{number}", "toy"] for number in (1, 2, 3)),
     ]
-    runs = read(published, "provenance.json")["runs"]
-    assert runs["toy_run"]["0"] == json.loads(before["provenance.json"])["runs"]["toy_run"]["0"]
-    publish(scope, published, ledgers)
+    assert read(published, "summary.json")["papers"] == ["other", "toy"]
+    publish(scope, published)
     assert contents(published) == after
 
 
-def test_what_stays_keeps_its_seeds_whatever_is_asked_for_now(published, scope, other, ledgers):
-    write_run(scope.results / "runs/toy_run/seed1")
-    publish(scope, published, ledgers)
-    before = contents(published)
-    publish(replace(other, seeds=1), published, ledgers)
-    assert {name for name in before if "toy_run/seed1" in name} <= contents(published).keys()
-    assert read(published, "provenance.json")["runs"]["toy_run"].keys() == {"0", "1"}
+def test_papers_published_at_once_are_those_published_one_after_another(published, other, tmp_path):
+    publish(other, published)
+    results, ledgers = tmp_path / "both" / "demo", (LEDGER, *other.ledgers)
+    records = pd.concat(write_results(results, ledger).records for ledger in ledgers)
+    claims = [claim for ledger in ledgers for claim in ledger.claims]
+    words = dict(zip(claims, ["DEMO ONLY", "CONFIRMED", "NOT RUN"] * 2, strict=True))
+    write_verdicts(results / "verdicts.csv", words, "demo", *ledgers)
+    publish(Scope(ledgers, results, records, "demo", "builtin"), tmp_path / "at once")
+    assert contents(tmp_path / "at once") == contents(published)
 
 
-def test_what_stays_must_be_what_its_ledger_says(published, other, ledgers):
-    record = published / "runs/toy_run/seed0/record.json"
-    write_json(
-        record, read(published, "runs/toy_run/seed0/record.json") | {"config": {"rounds": 9}}
-    )
+def test_what_stays_must_have_the_same_source_of_data(published, other):
     before = contents(published)
     with pytest.raises(InputError) as caught:
-        publish(other, published, ledgers)
+        publish(replace(other, source="mirror"), published)
     assert str(caught.value) == (
-        f"{record} has another rounds than the ledger of toy; "
-        "compute it anew and publish it with --config 'papers=[toy,...]'"
+        f"{published}/toy has data from 'builtin', these results are with data from 'mirror'; "
+        "publish it anew with them, or remove that folder first"
     )
     assert contents(published) == before
 
 
-def test_what_stays_must_have_the_same_source_of_data(published, other, ledgers):
+def test_what_an_interruption_left_is_no_paper(published, other):
+    shutil.copytree(published / "toy", published / ".toy.123.part")
+    publish(other, published)
+    assert read(published, "summary.json")["papers"] == ["other", "toy"]
+
+
+# ---- What cannot be committed --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ({"LIMIT_MB": 0.1}, r"would hold 28 files of \d\.\d MB, allowed are 400 and 0.1 MB; "),
+        ({"LIMIT_FILES": 27}, r"would hold 28 files of \d\.\d MB, allowed are 27 and 25 MB; "),
+    ],
+)
+def test_what_is_too_large_is_not_published(published, other, monkeypatch, limits, sentence):
+    """All papers together are too large, so that the last one is refused."""
+    (other.results / "artefacts/other_fig1/other_fig1.svg").write_text("x" * 300_000)
     before = contents(published)
-    with pytest.raises(InputError, match="holds toy with data from 'builtin', these results are"):
-        publish(replace(other, source="mirror"), published, ledgers)
+    for name, limit in limits.items():
+        monkeypatch.setattr(publishing, name, limit)
+    largest = r"the largest is other_fig1.svg with 0.3 MB"
+    with pytest.raises(InputError, match=sentence + largest):
+        publish(other, published)
     assert contents(published) == before
 
 
-def test_what_is_too_large_is_not_published(scope, published, monkeypatch, ledgers):
-    before = contents(published)
-    (scope.results / "artefacts/toy_fig1/toy_fig1.svg").write_text("x" * 300_000)
-    monkeypatch.setattr(publishing, "LIMIT_MB", 0.1)
-    with pytest.raises(InputError, match="allowed are 0.1; the largest file is .*toy_fig1.svg"):
-        publish(scope, published, ledgers)
-    assert contents(published) == before
-    assert [path.name for path in published.parent.iterdir()] == ["demo"]
-
-
-def test_folder_with_other_things_is_not_replaced(scope, tmp_path, ledgers):
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="holds something that is no report"):
-        publish(scope, tmp_path, ledgers)
-    assert (tmp_path / "notes.txt").exists()
+def test_folder_with_other_things_is_not_replaced(scope, tmp_path):
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="toy holds something that is no report"):
+        publish(scope, tmp_path)
+    assert contents(tmp_path / "toy") == {"notes.txt": b"mine"}

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from safetensors.numpy import save_file
 
-from clustered_fl import records
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
+from clustered_fl.records import reading as records
 
 ROWS = [
     (0, "client", 3, "accuracy", 0.125),

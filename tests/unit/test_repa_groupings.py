@@ -10,7 +10,6 @@ import torch
 from safetensors.numpy import save_file
 from torch.nn.utils import vector_to_parameters
 
-from clustered_fl import clustering, records, relatedness
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
 from clustered_fl.data.partitions import build_federation
@@ -24,12 +23,17 @@ from clustered_fl.groupings.profiles import updates as changes
 from clustered_fl.groupings.profiles.measurements import Measures
 from clustered_fl.groupings.profiles.network import load_profiler
 from clustered_fl.groupings.profiles.updates import Span, updates
+from clustered_fl.jobs import group as clustering
+from clustered_fl.jobs.train import execute
 from clustered_fl.models import build_model
 from clustered_fl.models.autoencoder import build_autoencoder
 from clustered_fl.options import call
-from clustered_fl.runs import execute
+from clustered_fl.records import reading as records
+from clustered_fl.records import relatedness
+from clustered_fl.records.reading import Origin
 
 SIDE, TRAIN, TEST = 16, 160, 40
+ORIGIN = Origin("code", "identity")
 OWN = {"kind": "dirichlet", "clients": 6, "newcomers": 2, "alpha": 0.5}
 MEAN, DEVIATION = 0.4, 0.3
 RUN = {
@@ -76,7 +80,7 @@ def folder(data, federation, tmp_path_factory):
     datasets.save(data, files["data"])
     federations.save(federation, files["federation"])
     where = {"out": place, "saved": place / "checkpoint", "paths": place, "grouping": None}
-    how = {"code": "", "device": "cpu", "path": "sequential", "workers": 1}
+    how = {"origin": ORIGIN, "device": "cpu", "path": "sequential", "workers": 1}
     execute(RUN, **files, **where, **how, tell=lambda _: None)
     return place
 
@@ -445,17 +449,17 @@ def test_the_step_leaves_a_record_that_a_run_can_average_by(folder, tmp_path, na
         "method": {"name": name, "clusters": 2},
     }
     files = {"data": folder / "data", "federation": folder / "federation", "encoder": folder}
-    clustering.execute(config, **files, out=tmp_path, code="c", tell=lambda _: None)
+    clustering.execute(config, **files, out=tmp_path, origin=ORIGIN, tell=lambda _: None)
     found, about = relatedness.load(tmp_path), records.load_record(tmp_path)
     assert about["groups"] == found.groups.tolist()
     assert len(about["placed"]) == 2
     assert set(found.placed.tolist()) <= set(range(6))
 
 
-def test_a_grouping_that_profiles_nobody_is_told(folder, tmp_path):
+def test_a_grouping_that_uses_no_run_is_told(folder, tmp_path):
     config = {"seed": 3, "profiler": "encoder", "method": {"name": "flt"}}
     files = {"data": folder / "data", "federation": folder / "federation", "encoder": folder}
     told = sentence(
-        clustering.execute, config, **files, out=tmp_path, code="c", tell=lambda _: None
+        clustering.execute, config, **files, out=tmp_path, origin=ORIGIN, tell=lambda _: None
     )
     assert told == "grouping flt uses no run; name an encoder in place of the profiler"

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch.nn.utils import parameters_to_vector
 
-from clustered_fl import relatedness
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data.drift import Drift
 from clustered_fl.data.federation import Federation
@@ -23,9 +22,10 @@ from clustered_fl.groupings.profiles.clusters import Clusters
 from clustered_fl.groupings.profiles.measurements import Measures
 from clustered_fl.groupings.profiles.network import Profiler
 from clustered_fl.groupings.profiles.probes import Robustness, outcomes, similar_counts
-from clustered_fl.metrics import correlation, profiles, robustness, uniformity, validation
+from clustered_fl.metrics.repa import correlation, profiles, robustness, uniformity, validation
 from clustered_fl.models import build_model
 from clustered_fl.randomness import generator
+from clustered_fl.records import index, relatedness
 
 SIDE, EACH, NUMBER, TESTS = 24, 12, 5, 90
 CLIENTS = NUMBER + 1
@@ -50,7 +50,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def federation():
-    """Nobody holds a test image; the last client is a newcomer."""
+    """No client holds a test image; the last client is a newcomer."""
     rows = tuple(np.arange(i * EACH, (i + 1) * EACH) for i in range(CLIENTS))
     maps, groups = np.tile(np.arange(3), (CLIENTS, 1)), np.zeros(CLIENTS, int)
     return Federation(rows, rows, np.arange(CLIENTS), maps, groups, 1)
@@ -173,7 +173,7 @@ def test_new_clients_see_through_the_pipeline_of_their_reference(make, data, mon
     assert any(image.tobytes() not in plain for probe in found for image in probe.images)
 
 
-def test_robustness_needs_images_that_nobody_holds(make, data, federation):
+def test_robustness_needs_images_that_no_client_holds(make, data, federation):
     profiler = make()
     rows = np.arange(CLIENTS * EACH, len(data.y))
     everything = Federation(
@@ -184,7 +184,7 @@ def test_robustness_needs_images_that_nobody_holds(make, data, federation):
     assert told == "robustness needs test images that no client holds; there are none"
 
 
-def test_training_images_that_nobody_holds_are_not_unseen(make, data, federation):
+def test_training_images_that_no_client_holds_are_not_unseen(make, data, federation):
     """They have the clients' look where there is drift, and may have tuned an encoder."""
     profiler = make()
     fewer = Federation(
@@ -216,7 +216,7 @@ def test_groupings_place_new_clients_like_newcomers(make, data, federation, meth
         return iter(())
 
     maps = federation.label_maps.copy()
-    maps[3] = [2, 0, 1]  # who is like a client with names of its own has the same names
+    maps[3] = [2, 0, 1]  # clients like one with names of its own have the same names
     profiler = replace(make(), federation=replace(federation, label_maps=maps))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "measured", stop)
@@ -423,7 +423,9 @@ def test_robustness_is_a_mean_over_clusters_beside_sizes_and_agreement(written):
         own = hits[hits["first"] == row.cluster]["value"]
         assert row.robustness == pytest.approx(sum(own) / 4)
         assert (row.new_clients, row.size) == (4, found.groups.tolist().count(row.cluster))
-    (seed,) = robustness.by_seed({"g": {"0": str(folder)}}).to_dict("records")
+    (seed,) = robustness.by_seed(index.build([("grouping", "g", "g", 0, str(folder))])).to_dict(
+        "records"
+    )
     assert seed["robustness"] == pytest.approx(table["robustness"].mean())
     spread = table["robustness"].std(ddof=1) / np.sqrt(len(table))
     assert seed["error"] == pytest.approx(spread)

@@ -11,30 +11,46 @@ import tiny_profiles as tiny
 from scipy.optimize import minimize
 
 from clustered_fl.errors import InputError
-from clustered_fl.figures import choices, panels
-from clustered_fl.figures import profiles as drawings
-from clustered_fl.metrics import correlation, exposure, likeness, profiles, robustness, validation
-from clustered_fl.metrics import uniformity as uniform
-from clustered_fl.records import load_record, load_rounds
+from clustered_fl.figures import panels
+from clustered_fl.figures.repa import choices
+from clustered_fl.figures.repa import profiles as drawings
+from clustered_fl.metrics.repa import (
+    correlation,
+    exposure,
+    likeness,
+    profiles,
+    robustness,
+    validation,
+)
+from clustered_fl.metrics.repa import uniformity as uniform
+from clustered_fl.records import index
+from clustered_fl.records.reading import load_record, load_rounds
 
 COLUMNS = ["round", "scope", "member", "metric", "value"]
 
 
 @pytest.fixture(scope="module")
-def groupings(tmp_path_factory) -> dict[str, dict[str, str]]:
+def groupings(tmp_path_factory) -> pd.DataFrame:
+    """Index of three groupings with two seeds each."""
     place = tmp_path_factory.mktemp("groupings")
     kinds = {"judge": (3, tiny.DRIFT), "other": (4, tiny.DRIFT), "still": (3, tiny.STILL)}
-    return {
-        name: {s: tiny.write_grouping(place / name / s, int(s), *kind) for s in ("0", "1")}
+    rows = [
+        ("grouping", name, name, s, tiny.write_grouping(place / name / str(s), s, *kind))
         for name, kind in kinds.items()
-    }
+        for s in (0, 1)
+    ]
+    return index.build(rows)
+
+
+def folder_of(groupings: pd.DataFrame, name: str, seed: int = 0) -> Path:
+    return index.folder(groupings, "grouping", name, seed)
 
 
 # ---- Correlation and likeness -------------------------------------------------------------------
 
 
 def test_correlation_is_given_after_every_measured_round(groupings):
-    folder = Path(groupings["judge"]["0"])
+    folder = folder_of(groupings, "judge")
     own = tiny.counts(0)[: tiny.CLIENTS].astype(float)
     similar = correlation.label_similarity(own)
     table = correlation.over_rounds(folder, similar)
@@ -47,7 +63,7 @@ def test_correlation_is_given_after_every_measured_round(groupings):
 
 
 def test_groupings_of_the_same_clients_have_one_judge(groupings):
-    folders = {name: Path(seeds["0"]) for name, seeds in groupings.items()}
+    folders = {name: folder_of(groupings, name) for name in ("judge", "other", "still")}
     table = pd.read_parquet(folders["other"] / "comparisons.parquet")
     different = table.assign(value=table["value"].where(table["measure"] != "similarity", 0.5))
     different.to_parquet(folders["other"] / "comparisons.parquet")
@@ -56,14 +72,14 @@ def test_groupings_of_the_same_clients_have_one_judge(groupings):
     for name in ("judge", "other"):
         np.testing.assert_array_equal(judges.similarity(folders[name], "pipelines"), first)
     assert judges.similarity(folders["still"], "pipelines") is None
-    late = judges.similarity(Path(groupings["judge"]["1"]), "pipelines")
+    late = judges.similarity(folder_of(groupings, "judge", 1), "pipelines")
     assert (late != first).any()
 
 
 def test_likeness_within_clusters_stands_beside_that_of_all_pairs(groupings):
     table = likeness.by_seed(groupings).set_index(["grouping", "seed", "kind"])
     assert len(table) == 12
-    folder = Path(groupings["other"]["1"])
+    folder = folder_of(groupings, "other", 1)
     groups, own = load_record(folder)["groups"], tiny.counts(1)[: tiny.CLIENTS].astype(float)
     row = table.loc[("other", 1, "labels")]
     assert row["within"] == pytest.approx(literal.uniformity(groups, own))
@@ -90,7 +106,7 @@ def test_the_mean_within_clusters_is_a_mean_of_means_of_pairs():
 
 
 def test_passes_count_hits_within_each_cluster(groupings):
-    folder = Path(groupings["judge"]["0"])
+    folder = folder_of(groupings, "judge")
     table, counted = robustness.passes(folder), {}
     for row in table.itertuples():
         passes, hits = counted.get(row.cluster, (0, 0))
@@ -107,17 +123,18 @@ def test_passes_count_hits_within_each_cluster(groupings):
 
 
 def test_accuracy_of_many_runs_is_weighted_by_the_images_of_each_seed(groupings, tmp_path):
-    folders = {str(s): tiny.write_run(tmp_path / "a" / str(s)) for s in (0, 1)}
-    found = validation.of_runs({"family": {"a": folders}}, groupings["judge"])
+    folders = [tiny.write_run(tmp_path / "a" / str(s)) for s in (0, 1)]
+    runs = index.build(("run", "family", "a", s, folder) for s, folder in enumerate(folders))
+    clients = index.chosen(groupings, "grouping", "judge")
+    found = validation.of_runs(runs, clients)
     sizes = 5 + np.arange(tiny.CLIENTS + tiny.NEWCOMERS)
     assert set(found["seed"]) == {0, 1}
-    for seed, folder in folders.items():
+    for seed, folder in enumerate(folders):
         expected = validation.over_rounds(load_rounds(Path(folder)), sizes)
-        own = found[(found["seed"] == int(seed)) & (found["run"] == "a")]
+        own = found[(found["seed"] == seed) & (found["run"] == "a")]
         pd.testing.assert_frame_equal(own[list(expected)].reset_index(drop=True), expected)
-    only = {"0": groupings["judge"]["0"]}
     with pytest.raises(InputError, match=r"^run a has seed 1; the grouping of its clients: 0$"):
-        validation.of_runs({"family": {"a": folders}}, only)
+        validation.of_runs(runs, clients[clients["seed"] == 0])
 
 
 # Three clients of two clusters and three labels; client 2 is alone in its cluster.
@@ -166,16 +183,25 @@ def test_a_client_is_compared_with_itself():
     rows += [(1, 1, 99.0, 1.0), (2, 2, 10.0, 0.0), (1, 3, 50.0, 1.0), (2, 3, 30.0, 0.9)]
     table = pd.DataFrame(rows, columns=["round", "client", "accuracy", "share"])
     assert exposure.loss(table) == {"seen": 60.0, "unseen": 35.0, "clients": 2}
-    nobody = exposure.loss(table[table["client"] == 1])
-    assert nobody["clients"] == 0
-    assert np.isnan(nobody["seen"])
+    none = exposure.loss(table[table["client"] == 1])
+    assert none["clients"] == 0
+    assert np.isnan(none["seen"])
 
 
 def test_clusters_that_were_asked_for_are_those_of_the_ledger(groupings):
-    assert profiles.asked_clusters(groupings["other"]) == 4
+    assert profiles.asked_clusters(groupings, "other") == 4
+    assert profiles.asked_clusters(groupings, "") == 1
 
 
 # ---- Drawings -----------------------------------------------------------------------------------
+
+
+def test_cells_are_listed_with_titles_methods_and_published_numbers():
+    columns, rows = {"c": {"title": "Label skew"}}, {"r": {"title": "REPA, SAE"}}
+    cell = {"table": "t", "column": "c", "row": "r", "run": "", "grouping": "g"}
+    listed = drawings.listed([cell | {"published": {"SE": 0.02}}], columns, rows)
+    about = {"group": "Label skew", "title": "REPA, SAE", "method": "REPA", "row": "r"}
+    assert listed.to_dict("records") == [about | {"run": "", "grouping": "g", "SE": 0.02}]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from clustered_fl.data import federation as federations
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.data.transforms import drifted
 from clustered_fl.errors import InputError
-from clustered_fl.fingerprint import fingerprint
-from clustered_fl.ledger import load_ledger
-from clustered_fl.plan import Plan
-from clustered_fl.settings import Settings
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.ledger.settings import Settings
+from clustered_fl.models import model_entry
+from clustered_fl.workflow.fingerprint import fingerprint
+from clustered_fl.workflow.plan import Plan
 
 PLAIN = {"kind": "dirichlet", "clients": 8, "newcomers": 2, "alpha": 0.5, "minimum": 3}
 DRIFTING = PLAIN | {"drift": {"transforms": 2}}
@@ -46,6 +47,7 @@ LEDGER = {
     "paper": "cfl",
     "title": "A paper",
     "authors": "Somebody",
+    "year": 2023,
     "versions": ["first"],
     "groupings": {"groups": GROUPING},
     "runs": {
@@ -153,35 +155,36 @@ def of(name, seed=0):
     return SimpleNamespace(name=name, seed=str(seed))
 
 
-def test_a_profiler_stands_where_an_encoder_does(plan):
-    assert plan.encoder_of(of("groups", 1)) == "results/demo/runs/encoder/seed1"
-    expected = ["results/demo/runs/encoder/seed1/record.json"]
-    assert plan.encoder_record(of("groups", 1)) == expected
+def test_a_profiler_takes_the_place_of_an_encoder(plan):
+    folder = "results/demo/runs/encoder/seed1"
+    assert plan.below(of("groups", 1)) == folder
+    expected = [f"{folder}/{file}" for file in ("record.json", "models.safetensors")]
+    assert plan.below_files(of("groups", 1)) == expected
 
 
 def test_the_code_of_a_profile_is_that_of_its_network_too(plan):
-    modules = ("clustering", "groupings.repa", "models.supervised_autoencoder")
-    expected = fingerprint(*(f"clustered_fl.{module}" for module in modules))
-    assert plan.grouping_code(of("groups")) == expected
+    code = plan.grouping["groups"].code
+    assert model_entry("supervised_autoencoder") in code
+    assert plan.grouping.code(of("groups")) == fingerprint(*code)
 
 
 def test_same_clients_share_their_drifted_images(plan):
-    first = plan.dataset_of(of("encoder", 1))
-    assert first == plan.dataset_of(of("groups", 1)) == plan.dataset_of(of("clustered", 1))
-    assert first != plan.dataset_of(of("encoder", 0))
+    first = plan.dataset(of("encoder", 1))
+    assert first == plan.dataset(of("groups", 1)) == plan.dataset(of("clustered", 1))
+    assert first != plan.dataset(of("encoder", 0))
     start, key, seed = first.rsplit("/", 2)
     assert (start, seed) == ("data/builtin/drift", "seed1.safetensors")
-    drift = SimpleNamespace(drift=key, seed="1")
-    assert plan.drifts.source(drift) == "data/builtin/cifar10.safetensors"
-    assert json.loads(plan.drifts.settings(drift)) == DRIFTING
-    assert len(plan.drifts.code(drift)) == 16
+    clients = SimpleNamespace(clients=key, seed="1")
+    assert plan.clients.source(clients) == "data/builtin/cifar10.safetensors"
+    assert json.loads(plan.clients.settings(clients)) == DRIFTING
+    assert len(plan.clients.images_code(clients)) == 16
 
 
 def test_without_drift_images_are_the_datasets(plan, write):
-    assert plan.dataset_of(of("still")) == "data/builtin/cifar10.safetensors"
+    assert plan.dataset(of("still")) == "data/builtin/cifar10.safetensors"
     ledger = write(changed("runs/still/federation/drift", None))
     none = Plan(Settings(papers=["cfl"]), ledger.parent)
-    assert none.dataset_of(of("still")) == "data/builtin/cifar10.safetensors"
+    assert none.dataset(of("still")) == "data/builtin/cifar10.safetensors"
 
 
 def test_another_drift_makes_other_images(plan, write):
@@ -190,8 +193,8 @@ def test_another_drift_makes_other_images(plan, write):
         part["federation"] = PLAIN | {"drift": {}}
     content["groupings"]["groups"]["federation"] = PLAIN | {"drift": {}}
     other = Plan(Settings(papers=["cfl"]), write(content).parent)
-    assert "/drift/" in other.dataset_of(of("encoder"))
-    assert other.dataset_of(of("encoder")) != plan.dataset_of(of("encoder"))
+    assert "/drift/" in other.dataset(of("encoder"))
+    assert other.dataset(of("encoder")) != plan.dataset(of("encoder"))
 
 
 # ---- The command line ---------------------------------------------------------------------------

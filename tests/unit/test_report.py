@@ -5,15 +5,21 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from site_pages import dangling, pages
 from tiny_results import (
+    CONTENT,
+    COST,
     LEDGER,
     NASTY,
     RECORD,
+    RUN,
     contents,
-    read,
+    index_of,
+    ledger_of,
+    scope_of,
     write_results,
     write_run,
     write_verdicts,
@@ -22,11 +28,15 @@ from tiny_results import (
 from clustered_fl.errors import InputError
 from clustered_fl.figures import DEMO
 from clustered_fl.files import write_json
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.records import index
+from clustered_fl.records.archive import FILE, Key, read
 from clustered_fl.report import site
-from clustered_fl.report.entries import Scope
 from clustered_fl.report.evidence import gather
+from clustered_fl.report.scope import Scope
 from clustered_fl.report.verdicts import MEANING, read_verdicts, scorecard
-from clustered_fl.same_ground import expanded
+
+PAPERS = sorted((Path(__file__).parents[2] / "config" / "papers").glob("*.yaml"))
 
 
 @pytest.fixture
@@ -42,17 +52,22 @@ def report(scope):
 
 
 def test_every_link_leads_to_a_file_of_the_report(report):
-    assert set(pages(report)) == {"index.html", "toy.html", "runs.html", "words.html"}
+    names = {"index.html", "words.html", "toy/index.html", "toy/runs.html"}
+    assert set(pages(report)) == names
     assert dangling(report) == []
 
 
 def test_dangling_links_are_noticed(report):
-    (report / "artefacts/toy_fig1/toy_fig1.png").unlink()
+    (report / "toy/toy_fig1.png").unlink()
     page = report / "index.html"
-    page.write_text(page.read_text().replace("toy.html#T-1", "toy.html#T-9"))
-    wrong = " ".join(dangling(report))
-    assert "toy_fig1.png" in wrong
-    assert "#T-9 has no such anchor" in wrong
+    page.write_text(page.read_text().replace("toy/index.html#T-1", "toy/index.html#T-9"))
+    page = report / "toy/runs.html"
+    page.write_text(page.read_text().replace("../words.html", "../../demo/verdicts.csv"))
+    assert dangling(report) == [
+        "index.html: toy/index.html#T-9 has no such anchor",
+        *["toy/index.html: toy_fig1.png"] * 2,
+        "toy/runs.html: ../../demo/verdicts.csv",
+    ]
 
 
 def test_report_is_complete_without_its_surroundings(report, tmp_path):
@@ -62,9 +77,22 @@ def test_report_is_complete_without_its_surroundings(report, tmp_path):
     assert dangling(alone) == []
 
 
+def test_pages_of_the_committed_ledgers_link_to_what_is_there(tmp_path):
+    """Every claim, run and table of them, though nothing was computed."""
+    ledgers = [load_ledger(path) for path in PAPERS]
+    claims = [claim for ledger in ledgers for claim in ledger.claims]
+    words = dict.fromkeys(claims, "NOT RUN")
+    write_verdicts(tmp_path / "verdicts.csv", words, "desktop", *ledgers)
+    scope = Scope(tuple(ledgers), tmp_path, index.build([]), "desktop", "mirror")
+    site.build(scope, tmp_path / "report")
+    assert len(list((tmp_path / "report").glob("*/runs.html"))) == len(ledgers)
+    assert dangling(tmp_path / "report") == []
+
+
 def test_nothing_is_loaded_from_elsewhere(report):
-    for page in pages(report).values():
-        assert {load for load in page.loads if load.endswith(".css")} == {"style.css"}
+    for name, page in pages(report).items():
+        style = "../style.css" if "/" in name else "style.css"
+        assert {load for load in page.loads if load.endswith(".css")} == {style}
         assert not [load for load in page.loads if "//" in load]
         assert "script" not in {tag for tag, _ in page.tags}
     style = (report / "style.css").read_text()
@@ -83,10 +111,23 @@ def test_scorecard_counts_the_rows_of_the_table(report, scope):
 
 
 def test_claims_stand_beside_the_published_numbers(report):
-    for name in ("index.html", "toy.html"):
+    for name in ("index.html", "toy/index.html"):
         text = pages(report)[name].words()
         assert f"0.5 0.512 {NASTY} holds if score > 0.5 2 DEMO ONLY" in text
         assert "0.5 – holds if score > 0.5 2 NOT RUN" in text
+
+
+def test_claims_are_in_the_order_of_the_ledger_on_every_page(report):
+    """Not in that of the artefacts' names: Fig. 10 comes after Fig. 9."""
+    for name in ("index.html", "toy/index.html"):
+        text = pages(report)[name].words()
+        places = [text.index(f" {claim} ") for claim in LEDGER.claims]
+        assert places == sorted(places)
+
+
+def test_claims_link_to_what_they_are_measured_on(report):
+    links = pages(report)["toy/index.html"].links
+    assert {"runs.html#toy_run", "runs.html#toy_study", "runs.html#toy_sweep"} <= set(links)
 
 
 def test_text_from_records_and_ledgers_is_escaped(report):
@@ -118,67 +159,76 @@ def test_same_inputs_give_the_same_bytes(report, tmp_path):
 
 def test_missing_artefacts_and_records_are_shown_as_missing(report):
     found = pages(report)
-    assert "Missing: this figure has not been made at this scale." in found["toy.html"].words()
-    assert "toy_run 1 not run" in found["runs.html"].words()
-    assert "1 of 2" in found["runs.html"].words()
+    text = found["toy/index.html"].words()
+    assert "Missing: this figure has not been made at this scale." in text
+    text = found["toy/runs.html"].words()
+    assert "toy_run 1 not run" in text
+    assert "toy_run Something to look at 1 of 2" in text
+    assert "toy_sweep Something to look at 0 of 4" in text
 
 
 def test_report_of_nothing(tmp_path):
     (tmp_path / "paper").mkdir()
-    scope = Scope((LEDGER,), tmp_path / "paper", "paper", "download")
+    scope = scope_of(tmp_path / "paper", LEDGER, scale="paper", source="download")
     site.build(scope, tmp_path / "paper" / "report")
     found = pages(tmp_path / "paper" / "report")
     assert dangling(tmp_path / "paper" / "report") == []
     assert "have not been evaluated" in found["index.html"].words()
-    assert "Not part of this scale" in found["runs.html"].words()
-    assert "verdicts.csv" not in found["words.html"].links
+    assert "Not part of this scale" in found["toy/runs.html"].words()
+    assert read(tmp_path / "paper" / "report" / "toy" / FILE) == {}
 
 
 def test_runs_say_what_was_computed_and_what_it_cost(report):
-    text = pages(report)["runs.html"].words()
+    text = pages(report)["toy/runs.html"].words()
     assert "label_swap, clients 4, samples 10, 30 (a run each)" in text
     assert "accuracy 0.3 after 2 rounds 90.0 500" in text
     assert "mnist (builtin), 1,797 rows" in text
     assert "0.5 1.5" in text  # expected and measured minutes
 
 
+def test_runs_say_what_made_them_and_on_which_machine(report):
+    """Data, code, configuration, versions and device of every record."""
+    text = pages(report)["toy/runs.html"].words()
+    assert f"1 CPU {NASTY} python 3.11, torch 2.13.0 1 0.03" in text
+    made_by = next(iter(read(report / "toy" / FILE).values())).made_by
+    assert f"500 1 {made_by} {'f' * 16} {'c' * 16}" in text
+    assert f"digest {'d' * 16}" in text
+    assert f"{made_by}, code {'b' * 16}, configuration {'a' * 16}" in text
+
+
 def test_stand_ins_are_named_wherever_they_were_used(report):
     found = pages(report)
     assert all(DEMO in page.words() for page in found.values())
-    figure, table, _ = found["toy.html"].path.read_text().split("<section")[1:]
+    figure, table, _ = found["toy/index.html"].path.read_text().split("<section")[1:]
     assert 'class="stand-in"' in figure
     assert 'class="stand-in"' not in table
 
 
 def test_real_data_carries_no_demo_words_but_says_what_is_incomplete(scope):
-    write_run(scope.results / "runs/toy_run/seed0", source="mirror", note="1,500 of 60,000 images")
+    real = {"source": "mirror", "note": "1,500 of 60,000 images"}
+    write_run(scope.results / "runs/toy_run/seed0", real)
     write_verdicts(scope.results / "verdicts.csv", dict.fromkeys(LEDGER.claims, "REFUTED"))
-    site.build(Scope((LEDGER,), scope.results, "demo", "mirror"), scope.results / "report")
-    text = pages(scope.results / "report")["toy.html"].words()
-    assert DEMO not in text
-    assert "Incomplete: mnist, 1,500 of 60,000 images." in text
+    site.build(replace(scope, source="mirror"), scope.results / "report")
+    for name in ("index.html", "toy/index.html"):
+        text = pages(scope.results / "report")[name].words()
+        assert DEMO not in text
+        assert "Incomplete: mnist, 1,500 of 60,000 images." in text
 
 
 def test_an_artefact_names_datasets_once_that_differ_by_their_seed_only(scope):
     for seed, digest in enumerate("de"):
-        run = scope.results / f"runs/toy_run/seed{seed}"
-        write_run(run, source="mirror", note="turned", digest=digest * 64)
+        data = {"source": "mirror", "note": "turned", "digest": digest * 64}
+        write_run(scope.results / f"runs/toy_run/seed{seed}", data)
     site.build(replace(scope, source="mirror"), scope.results / "report")
     found = pages(scope.results / "report")
-    assert found["toy.html"].words().count("1,797 rows (mirror): turned") == 1
-    assert found["runs.html"].words().count("1,797 rows, digest") == 2
-
-
-def test_fewer_seeds_than_the_ledger_has(scope):
-    site.build(Scope((LEDGER,), scope.results, "demo", "builtin", seeds=1), scope.results / "one")
-    runs = read(scope.results / "one", "provenance.json")["runs"]
-    assert list(runs["toy_run"]) == ["0"]
+    assert found["toy/index.html"].words().count("1,797 rows (mirror): turned") == 1
+    assert found["toy/runs.html"].words().count("1,797 rows, digest") == 2
 
 
 def test_contradictions_of_a_paper_are_shown(scope):
     ledger = LEDGER.model_copy(update={"contradictions": ["Text says 2, table says 3"]})
-    site.build(Scope((ledger,), scope.results, "demo", "builtin"), scope.results / "report")
-    text = pages(scope.results / "report")["toy.html"].words()
+    site.build(replace(scope, ledgers=(ledger,)), scope.results / "report")
+    text = pages(scope.results / "report")["toy/index.html"].words()
     assert "Where the paper contradicts itself or its code Text says 2, table says 3" in text
 
 
@@ -242,104 +292,7 @@ def test_scorecard_in_markdown_keeps_its_columns(scope):
     summary, _, *table = text.splitlines()
     assert summary == f"Scorecard (scale demo, {DEMO}): 1 CONFIRMED, 1 NOT RUN, 1 DEMO ONLY."
     assert len(table) == 2 + len(LEDGER.claims)
-    assert {row.replace("\\|", "").count("|") for row in table} == {8}
-
-
-# ---- A section that is no paper -----------------------------------------------------------------
-
-GUIDE = "# Add your own\n\nOne `module`:\n\n```python\nx = 1 < 2\n```\n"
-
-
-@pytest.fixture
-def section(scope, tmp_path):
-    """The scope of a ledger with a ground, and a guide."""
-    ground = {
-        "title": "labels swapped",
-        "differs": "Names of labels",
-        "clusters": 2,
-        "dataset": "mnist",
-        "federation": {"kind": "iid", "clients": 9},
-        "model": {"name": "le_net"},
-        "training": {"epochs": 1},
-        "rounds": 3,
-        "minutes": {},
-        "seeds": {"demo": [0]},
-        "grouping_seeds": {},
-        "scales": {"demo": {"federation": {"clients": 4}}},
-    }
-    other = {"title": "writers", "differs": "Their hands", "dataset": "femnist", "truth": False}
-    other = ground | other | {"seeds": {}}
-    contender = {"title": "FedAvg", "citation": "A", "method": {"name": "fedavg"}}
-    one_shot = {"method": {"name": "pca_kmeans_hc"}, "minutes": {}}
-    one_shot = contender | {"title": "PCA", "grouping": one_shot, "lesson": "Finds nobody."}
-    content = LEDGER.model_dump() | {
-        "grounds": {"swap": ground, "writers": other},
-        "contenders": {"f": contender, "o": one_shot},
-    }
-    ledger = LEDGER.model_validate(content)
-    (tmp_path / "guide.md").write_text(GUIDE)
-    return replace(scope, ledgers=(ledger,), guide=tmp_path / "guide.md")
-
-
-@pytest.fixture
-def site_of_section(section):
-    section = replace(section, ledgers=tuple(expanded(ledger) for ledger in section.ledgers))
-    site.build(section, section.results / "report")
-    return section.results / "report"
-
-
-def test_a_section_is_called_by_its_title_and_says_what_differs(site_of_section):
-    pages_ = pages(site_of_section)
-    assert "A toy paper" in pages_["index.html"].words()
-    assert "TOY: A toy paper" not in pages_["index.html"].words()
-    text = pages_["toy.html"].words()
-    assert "labels swapped Names of labels. mnist 2 iid, clients 4 le_net epochs 1 3" in text
-    assert "writers Their hands. femnist – not part of this scale" in text
-    assert "The paper shows" not in text
-
-
-def test_what_to_take_away_is_said_of_whoever_has_something_to_say(site_of_section):
-    text = pages(site_of_section)["toy.html"].words()
-    table = text[text.index("Method What to take away") : text.index("Figures and tables")]
-    assert "PCA Finds nobody." in table
-    assert "FedAvg" not in table
-
-
-def test_without_anything_to_take_away_there_is_no_heading_for_it(report):
-    assert "What to take away" not in pages(report)["toy.html"].words()
-
-
-def test_groups_that_nobody_knows_are_not_scored(section):
-    known = section.ledgers[0].grounds["swap"].model_copy(update={"grouping_seeds": {"demo": [0]}})
-    grounds = {"swap": known, "writers": known.model_copy(update={"truth": False})}
-    ledger = expanded(section.ledgers[0].model_copy(update={"grounds": grounds}))
-    for ground in grounds:
-        folder = section.results / f"groupings/toy_groups_{ground}_o/seed0"
-        agreement = {"ari": 0.5, "components": 2.0, "recall": 1.0, "false_edges": 0.0}
-        write_json(folder / "record.json", RECORD | {"agreement": agreement})
-        write_json(folder / "cost.json", {"seconds": 90.0, "peak_memory_mb": 500, "threads": 1})
-    (paper,) = gather(replace(section, ledgers=(ledger,)), ())
-    scores = {name: entry.seeds[0].score for name, entry in paper.groupings.items()}
-    assert scores == {"toy_groups_swap_o": 0.5, "toy_groups_writers_o": None}
-
-
-def test_a_section_comes_with_a_page_for_who_adds_to_it(site_of_section):
-    assert set(pages(site_of_section)) >= {"add_your_own.html", "toy.html"}
-    text = (site_of_section / "add_your_own.html").read_text()
-    assert "<code>module</code>" in text
-    assert 'href="add_your_own.html"' in (site_of_section / "index.html").read_text()
-    assert dangling(site_of_section) == []
-
-
-def test_papers_alone_have_no_such_page(scope, tmp_path):
-    (tmp_path / "guide.md").write_text(GUIDE)
-    site.build(replace(scope, guide=tmp_path / "guide.md"), scope.results / "report")
-    assert "add_your_own.html" not in pages(scope.results / "report")
-
-
-def test_an_absent_guide_is_one_sentence(section, tmp_path):
-    with pytest.raises(InputError, match=r"cannot read .*absent.md: No such file or directory"):
-        site.build(replace(section, guide=tmp_path / "absent.md"), section.results / "report")
+    assert {row.replace("\\|", "").count("|") for row in table} == {9}
 
 
 def test_very_many_records_are_counted_and_not_listed(scope):
@@ -348,6 +301,124 @@ def test_very_many_records_are_counted_and_not_listed(scope):
     runs = dict.fromkeys(names, LEDGER.runs["toy_run"])
     changes = {"runs": LEDGER.runs | runs, "artefacts": LEDGER.artefacts | {"toy_fig1": artefact}}
     site.build(replace(scope, ledgers=(LEDGER.model_copy(update=changes),)), scope.results / "r")
-    text = pages(scope.results / "r")["toy.html"].words()
+    text = pages(scope.results / "r")["toy/index.html"].words()
     assert "Made from 41 records and more" in text
     assert "toy_run40" not in text
+
+
+# ---- A benchmark, which is no paper --------------------------------------------------------------
+
+GUIDE = "# Add your own\n\nOne `module`:\n\n```python\nx = 1 < 2\n```\n"
+SHARED = {key: RUN[key] for key in ("minutes", "dataset", "model", "training", "rounds")}
+TABLE = {
+    "all": SHARED,
+    "columns": {
+        "swap": {
+            "title": "labels swapped",
+            "differs": "Names of labels",
+            "values": {"clusters": 2},
+            "federation": {"kind": "label_swap", "clients": 9},
+            "seeds": {"demo": [0]},
+            "scales": {"demo": {"federation": {"clients": 4}, "rounds": 3}},
+        },
+        "writers": {
+            "title": "writers",
+            "differs": "Their hands",
+            "truth": False,
+            "dataset": "femnist",
+            "federation": {"kind": "writers", "clients": 9},
+            "seeds": {},
+        },
+    },
+    "rows": {
+        "f": {"title": "FedAvg", "method": {"name": "fedavg"}},
+        "o": {
+            "title": "PCA",
+            "method": {"name": "one_shot"},
+            "grouping": {
+                "method": {"name": "pca_kmeans_hc"},
+                "minutes": {},
+                "seeds": {"demo": [0]},
+            },
+            "lesson": "Finds no group.",
+        },
+    },
+}
+
+
+@pytest.fixture
+def benchmark(scope, tmp_path):
+    """The scope of a ledger with a table of all methods on all clients, and a guide."""
+    ledger = ledger_of(CONTENT | {"tables": {"matrix": TABLE}})
+    (tmp_path / "guide.md").write_text(GUIDE)
+    records = index_of(ledger, scope.results, "demo")
+    return replace(scope, ledgers=(ledger,), records=records, guide=tmp_path / "guide.md")
+
+
+@pytest.fixture
+def its_report(benchmark):
+    site.build(benchmark, benchmark.results / "report")
+    return benchmark.results / "report"
+
+
+def test_a_benchmark_is_called_by_its_title_and_says_what_differs(its_report):
+    found = pages(its_report)
+    assert "A toy paper" in found["index.html"].words()
+    assert "TOY: A toy paper" not in found["index.html"].words()
+    text = found["toy/index.html"].words()
+    swap = "labels swapped Names of labels. mnist 2 label_swap, clients 4 small_conv_net epochs 3 3"
+    assert swap in text
+    assert "writers Their hands. femnist – not part of this scale" in text
+    assert "The paper shows" not in text
+
+
+def test_what_to_take_away_is_said_of_methods_with_a_lesson(its_report):
+    text = pages(its_report)["toy/index.html"].words()
+    table = text[text.index("Method What to take away") : text.index("Figures and tables")]
+    assert "PCA Finds no group." in table
+    assert "FedAvg" not in table
+
+
+def test_without_anything_to_take_away_there_is_no_heading_for_it(report):
+    assert "What to take away" not in pages(report)["toy/index.html"].words()
+
+
+def test_groupings_of_clients_without_true_groups_have_no_score(benchmark):
+    columns = {name: column | {"seeds": {"demo": [0]}} for name, column in TABLE["columns"].items()}
+    ledger = ledger_of(CONTENT | {"tables": {"matrix": TABLE | {"columns": columns}}})
+    for column in columns:
+        folder = benchmark.results / f"groupings/toy_groups_{column}_o/seed0"
+        write_json(folder / "record.json", {**RECORD, "score": 0.25})
+        write_json(folder / "cost.json", COST)
+    scope = replace(
+        benchmark, ledgers=(ledger,), records=index_of(ledger, benchmark.results, "demo")
+    )
+    records = scope.packed(ledger)
+    assert Key("grouping", "toy_groups_writers_o", 0) in records
+    found = gather(ledger, records, None, benchmark.results / "artefacts", "demo")
+    scored = {name: entry.scored for name, entry in found.computed["groupings"].items()}
+    assert scored == {"toy_groups_swap_o": True, "toy_groups_writers_o": False}
+    site.build(scope, benchmark.results / "report")
+    text = pages(benchmark.results / "report")["toy/runs.html"].words()
+    assert "toy_groups_swap_o 0 accuracy 0.25" in text
+    assert "toy_groups_writers_o 0 – 90.0" in text
+
+
+def test_a_benchmark_comes_with_a_page_on_adding_to_it(its_report):
+    assert set(pages(its_report)) >= {"add_your_own.html", "toy/index.html"}
+    text = (its_report / "add_your_own.html").read_text()
+    assert "<code>module</code>" in text
+    assert 'href="add_your_own.html"' in (its_report / "index.html").read_text()
+    assert dangling(its_report) == []
+
+
+def test_papers_alone_have_no_such_page(scope, tmp_path):
+    (tmp_path / "guide.md").write_text(GUIDE)
+    site.build(replace(scope, guide=tmp_path / "guide.md"), scope.results / "report")
+    assert "add_your_own.html" not in pages(scope.results / "report")
+
+
+def test_an_absent_guide_is_one_sentence(benchmark, tmp_path):
+    scope = replace(benchmark, guide=tmp_path / "absent.md")
+    with pytest.raises(InputError, match=r"cannot read .*absent.md: No such file or directory"):
+        site.build(scope, benchmark.results / "report")

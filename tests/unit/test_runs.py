@@ -15,18 +15,22 @@ import numpy as np
 import pytest
 import torch
 
-from clustered_fl import records, runs
 from clustered_fl.cli import main
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.engine import checkpoint
 from clustered_fl.errors import InputError
-from clustered_fl.fingerprint import SOURCE
-from clustered_fl.plan import RECORD_FILES
+from clustered_fl.jobs import train as runs
+from clustered_fl.models.numerics import NUMERICS
+from clustered_fl.records import reading as records
+from clustered_fl.records.reading import Origin
+from clustered_fl.workflow.kinds import FILES
+from clustered_fl.workflow.source import ROOT
 
 # Everything but cost.json, which says how long it took.
 SAME = ("record.json", "rounds.parquet", "models.safetensors")
+RECORD_FILES = (*FILES["run"], "models.safetensors")
 CFL = {"name": "cfl", "auto": True, "eps_1": 2.0, "eps_2": 0.0, "min_rounds": 2, "min_size": 2}
 FEDAVG = {"name": "fedavg", "gradient_every": 2}
 PROGRESS = re.compile(
@@ -77,7 +81,7 @@ def execute(inputs, folder: Path, config: dict | None = None, **changes) -> list
         "saved": folder / "checkpoint.safetensors",
         "paths": folder / "paths",
         "grouping": None,
-        "code": "0123456789abcdef",
+        "origin": Origin("0123456789abcdef", "fedcba9876543210"),
         "device": "cpu",
         "path": "compiled",
         "workers": 1,
@@ -114,7 +118,8 @@ def test_record_says_what_was_computed_from_what(undisturbed, inputs):
     record = records.load_record(undisturbed["cfl"] / "record")
     data = datasets.load(inputs["data"])
     assert record["config"] == json.loads(json.dumps(configured()))
-    assert record["code"] == "0123456789abcdef"
+    assert (record["code"], record["identity"]) == ("0123456789abcdef", "fedcba9876543210")
+    assert record["numerics"] == NUMERICS
     assert record["data"]["digest"] == data.digest
     assert (record["data"]["source"], record["data"]["rows"]) == ("builtin", 200)
     assert record["federation_digest"] == federations.load(inputs["federation"])[1]
@@ -142,8 +147,10 @@ def test_tree_groups_and_models_fit_together(undisturbed):
     for node in tree:
         assert models[f"node{node['id']}.model"].shape == (record["parameters"],)
     for node in tree[1:]:
-        shape = (len(node["clients"]), record["parameters"])
+        shape = (node["updates"], record["parameters"])
         assert models[f"node{node['id']}.updates"].shape == shape
+        assert node["updates"] == len(node["clients"])
+    assert [node["similarity"] is None for node in tree] == [not node["children"] for node in tree]
     assert [new["client"] for new in record["newcomers"]] == [4, 5]
     assert all(new["leaf"] in leaves for new in record["newcomers"])
 
@@ -230,7 +237,11 @@ def test_a_run_that_ended_after_any_round_is_continued_to_the_same_bytes(
 
 @pytest.mark.parametrize(
     "changes",
-    [{"config": configured(rounds=5)}, {"code": "another"}, {"config": configured(seed=1)}],
+    [
+        {"config": configured(rounds=5)},
+        {"origin": Origin("another", "")},
+        {"config": configured(seed=1)},
+    ],
     ids=["rounds", "code", "seed"],
 )
 def test_a_checkpoint_of_another_configuration_or_code_is_not_continued(
@@ -276,6 +287,7 @@ def command(inputs, folder: Path, config: dict, *more: str) -> list[str]:
         "checkpoint": folder / "checkpoint.safetensors",
         "paths": folder / "paths",
         "code": "0123456789abcdef",
+        "identity": "fedcba9876543210",
         "device": "cpu",
         "path": "compiled",
         "out": folder / "record",
@@ -287,7 +299,7 @@ def command(inputs, folder: Path, config: dict, *more: str) -> list[str]:
 @contextmanager
 def another_process(arguments: list[str]):
     """The step in a process of its own, killed at the end whatever happens."""
-    environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     call = [sys.executable, "-m", "clustered_fl", *arguments]
     process = subprocess.Popen(call, env=environment, stderr=subprocess.PIPE, text=True)
     try:

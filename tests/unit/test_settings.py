@@ -1,13 +1,29 @@
 """The configuration: what is not allowed is refused, what is not said has a default."""
 
+import re
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
+from clustered_fl import groupings, methods
+from clustered_fl.data.partitions import partition_settings
+from clustered_fl.encoders.training import TrainingSettings
+from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
-from clustered_fl.schema import SCALES
-from clustered_fl.settings import Settings, read_settings, readme
+from clustered_fl.ledger import schema, tables
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.ledger.schema import SCALES
+from clustered_fl.ledger.settings import Settings, read_settings
+from clustered_fl.ledger.written import Written
+from clustered_fl.methods.state import RoundSettings
+from clustered_fl.models import MODELS
+from clustered_fl.models.autoencoder import AUTOENCODERS
+from clustered_fl.options import fields_of, modules_of
+from clustered_fl.workflow.checks import OF_A_GROUPING
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -17,55 +33,22 @@ def test_committed_configuration_is_allowed_and_offline():
     assert (settings.scale, settings.data_source, settings.seeds) == ("demo", "builtin", None)
 
 
-def test_every_key_is_explained_where_the_configuration_lies():
-    command = "python -c 'from clustered_fl.settings import readme; print(readme())'"
-    assert (CONFIG / "README.md").read_text() == f"{readme()}\n", (
-        f"config/README.md is out of date; write it anew: {command} > config/README.md"
-    )
-    for name in Settings.model_fields:
-        assert f"| `{name}` |" in readme()
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
         (
             {"scael": "demo"},
-            "unknown configuration key 'scael'; "
-            "allowed are scale, papers, source, mirror, device, path, seeds",
+            "the configuration has no key 'scael'; "
+            "allowed are scale, papers, source, mirror, device, path, seeds, archive",
         ),
-        (
-            {"scale": "huge"},
-            "configuration key scale: 'huge' is not allowed: Input should be 'demo'",
-        ),
-        (
-            {"papers": ["abc"]},
-            "configuration key papers: 'abc' is not allowed: Input should be 'cfl'",
-        ),
-        (
-            {"papers": "cfl"},
-            "configuration key papers: 'cfl' is not allowed: Input should be a valid",
-        ),
-        (
-            {"papers": []},
-            "configuration key papers: [] is not allowed: List should have at least 1",
-        ),
-        (
-            {"source": "web"},
-            "configuration key source: 'web' is not allowed: Input should be 'buil",
-        ),
-        (
-            {"device": "tpu"},
-            "configuration key device: 'tpu' is not allowed: Input should be 'auto'",
-        ),
-        (
-            {"seeds": 0},
-            "configuration key seeds: 0 is not allowed: Input should be greater than or",
-        ),
-        (
-            {"seeds": "all"},
-            "configuration key seeds: 'all' is not allowed: Input should be a valid",
-        ),
+        ({"scale": "huge"}, "scale = 'huge' is not allowed: input should be 'demo', 'desktop' or"),
+        ({"papers": "cfl"}, "papers = 'cfl' is not allowed: input should be a valid tuple"),
+        ({"papers": []}, "papers = [] is not allowed: tuple should have at least 1 item"),
+        ({"source": "web"}, "source = 'web' is not allowed: input should be 'builtin', 'mirror'"),
+        ({"device": "tpu"}, "device = 'tpu' is not allowed: input should be 'auto', 'cpu' or"),
+        ({"seeds": 0}, "seeds = 0 is not allowed: input should be greater than or equal to 1"),
+        ({"seeds": "all"}, "seeds = 'all' is not allowed: input should be a valid integer"),
+        ({"archive": "old"}, "archive = 'old' is not allowed: input should be a valid boolean"),
         ({"source": "mirror"}, "source=mirror needs mirror=<folder>"),
         (
             {"scale": "desktop", "mirror": "/no/such/folder"},
@@ -76,8 +59,8 @@ def test_every_key_is_explained_where_the_configuration_lies():
 def test_what_is_not_allowed_is_one_sentence(content, sentence):
     with pytest.raises(InputError) as caught:
         read_settings(content)
-    assert str(caught.value).startswith(sentence)
-    assert len(str(caught.value).splitlines()) == 1
+    (line,) = str(caught.value).splitlines()
+    assert line.removeprefix("the configuration: ").startswith(sentence)
 
 
 def test_a_mirror_that_is_a_file_is_no_folder(tmp_path):
@@ -109,3 +92,123 @@ def test_settings_survive_the_way_to_another_process(scale, tmp_path):
     settings = read_settings({"scale": scale, "mirror": str(tmp_path), "seeds": 2})
     sent = settings.model_dump_json(exclude_none=True)
     assert read_settings(yaml.safe_load(sent)) == settings
+
+
+# ---- The reference, config/README.md -------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reference() -> str:
+    """What `python config/reference.py` prints now."""
+    return subprocess.run(
+        [sys.executable, CONFIG / "reference.py"],
+        env={"PYTHONPATH": str(CONFIG.parent / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_the_reference_is_that_of_the_code(reference):
+    assert (CONFIG / "README.md").read_text() == reference, (
+        "config/README.md is out of date: python config/reference.py > config/README.md"
+    )
+
+
+def sections(text: str) -> dict[str, set[str]]:
+    """Heading -> keys that the table below it explains."""
+    found: dict[str, set[str]] = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        if row := re.match(r"\| `(\w+)` \|", line):
+            found.setdefault(heading, set()).add(row[1])
+    return found
+
+
+PARTS = {
+    "`config.yaml`": Settings,
+    "`papers/<paper>.yaml`": Written,
+    "An entry of `encoders`": schema.Encoder,
+    "An entry of `groupings`": schema.Grouping,
+    "An entry of `runs`": schema.Run,
+    "The key `sweep` of a run": schema.Sweep,
+    "An entry of `tables`": tables.Table,
+    "The key `needs` of a row": tables.Needs,
+    "The key `traffic` of a row": tables.Traffic,
+    "An entry of `studies`": schema.Study,
+    "An entry of `artefacts`": schema.Artefact,
+    "The key `cells` of an artefact": schema.Selection,
+    "An entry of `claims`": schema.Claim,
+}
+
+
+@pytest.mark.parametrize("heading", PARTS)
+def test_every_key_of_a_ledger_and_of_the_configuration_is_in_it(reference, heading):
+    assert sections(reference)[heading] == PARTS[heading].model_fields.keys()
+
+
+def test_columns_and_rows_are_explained_beside_the_keys_of_a_run(reference):
+    run = tables.Layer.model_fields.keys()
+    for kind, model in (("columns", tables.Column), ("rows", tables.Row)):
+        own = model.model_fields.keys() - run
+        assert sections(reference)[f"An entry of `{kind}` of a table"] == own
+
+
+def settings_of(package: str, shared: tuple[str, ...] = ()) -> dict[str, set[str]]:
+    """Name -> settings of the modules of a package that have a class of them."""
+    full = f"clustered_fl.{package}"
+    return {
+        name: fields_of(import_module(f"{full}.{name}").Settings).keys()
+        for name in modules_of(full, shared)
+    }
+
+
+def test_every_setting_of_a_method_is_in_it(reference):
+    general = sections(reference)["`method` of a run: settings of all methods"]
+    assert general == fields_of(RoundSettings).keys()
+    for name, fields in settings_of("methods", methods.SHARED).items():
+        own = sections(reference).get(f"`method: {{name: {name}}}`", set())
+        assert own == fields - general - set(OF_A_GROUPING)
+
+
+def test_every_setting_of_a_grouping_is_in_it(reference):
+    for name, fields in settings_of("groupings", groupings.SHARED).items():
+        assert sections(reference)[f"`method: {{name: {name}}}` of a grouping"] == fields
+
+
+def test_every_setting_of_a_federation_is_in_it(reference):
+    general = sections(reference)["`federation`, whatever its kind"]
+    for kind in modules_of("clustered_fl.data.partitions"):
+        own = sections(reference).get(f"`federation: {{kind: {kind}}}`", set())
+        assert own | general == partition_settings(kind).model_fields.keys()
+
+
+def test_every_setting_of_a_network_is_in_it(reference):
+    of_the_data = {"channels", "side", "classes"}
+    networks = {
+        f"`model: {{name: {name}}}`": getattr(import_module(module), function)
+        for name, (module, function) in MODELS.items()
+    }
+    networks |= {f"`model: {{name: {n}}}` of an encoder": f for n, f in AUTOENCODERS.items()}
+    for heading, function in networks.items():
+        own = fields_of(function).keys() - of_the_data
+        assert sections(reference).get(heading, set()) == own
+
+
+def test_every_setting_of_training_is_in_it(reference):
+    for whose, kind in (("a run", LocalSettings), ("an encoder", TrainingSettings)):
+        assert sections(reference)[f"`training` of {whose}"] == fields_of(kind).keys()
+
+
+def test_every_measure_of_a_claim_is_in_it(reference):
+    headings = re.findall(r"^### `measure: \{name: ([\w.]+)\}`$", reference, re.MULTILINE)
+    papers = (load_ledger(path) for path in (CONFIG / "papers").glob("*.yaml"))
+    used = {claim.measure["name"] for ledger in papers for claim in ledger.claims.values()}
+    assert used - set(headings) == set()
+
+
+def test_no_key_and_no_setting_is_without_a_meaning(reference):
+    rows = [line for line in reference.splitlines() if line.startswith("| `")]
+    assert len(rows) > 100
+    assert [row for row in rows if re.search(r"\|\s*\|$", row)] == []

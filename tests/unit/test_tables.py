@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from clustered_fl import tables
+from clustered_fl.figures import tables
 
 NOTE = "scale demo · 1 seed"
 TABLE = pd.DataFrame(

@@ -8,12 +8,12 @@ import pytest
 from clustered_fl.errors import InputError
 from clustered_fl.methods.groups import bipartition, cosine_similarity, is_correct
 from clustered_fl.randomness import generator
-from clustered_fl.theory import criteria, lemmas, linkage, projections, theorem
-from clustered_fl.theory.bounds import guaranteed_noise, noise_bound, separation_theorem
-from clustered_fl.theory.checks import theorem_checks
-from clustered_fl.theory.literal import exhaustive_bipartition, halves, literal_algorithm
+from clustered_fl.theory.cfl import criteria, lemmas, linkage, projections, theorem
+from clustered_fl.theory.cfl.bounds import guaranteed_noise, noise_bound, separation_theorem
+from clustered_fl.theory.cfl.checks import theorem_checks
+from clustered_fl.theory.cfl.literal import exhaustive_bipartition, halves, literal_algorithm
+from clustered_fl.theory.cfl.spanning import undivided, weakest_links
 from clustered_fl.theory.search import cosine, in_ball, pooled, search, summarise
-from clustered_fl.theory.spanning import undivided, weakest_links
 
 
 @pytest.fixture(scope="module")

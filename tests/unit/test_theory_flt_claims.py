@@ -1,16 +1,23 @@
-"""The predicates on FLT's theory and code, on tables whose right answer is known beforehand."""
+"""FLT's claims on theory and code, on tables whose right answer is known beforehand."""
 
+from pathlib import Path
+
+import judging
 import numpy as np
 import pandas as pd
 import pytest
 
 from clustered_fl.claims.evidence import Evidence
-from clustered_fl.claims.flt.registry import claim as predicates
-from clustered_fl.claims.flt.theorems import FORMULAS, SEARCHED
 from clustered_fl.files import write_json
-from clustered_fl.theory.clustering_error import clustering_error
-from clustered_fl.theory.descent import descent
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.theory.flt.clustering_error import clustering_error
+from clustered_fl.theory.flt.code_differences import code_differences
+from clustered_fl.theory.flt.communication import communication
+from clustered_fl.theory.flt.descent import descent
 
+LEDGER = load_ledger(Path(__file__).parents[2] / "config" / "papers" / "flt.yaml")
+MEASURES = {name: claim.measure for name, claim in LEDGER.claims.items()}
+SEARCHED = {name: each for name, each in MEASURES.items() if each["name"] == "violations"}
 HOLDS = {"FLT-Th1-b", "FLT-Th2-a"}
 
 
@@ -22,37 +29,35 @@ def study(tmp_path):
         for table, rows in tables.items():
             pd.DataFrame(rows).to_parquet(tmp_path / f"{table}.parquet")
         write_json(tmp_path / "record.json", {"tables": sorted(tables)})
-        return Evidence({}, {name: tmp_path})
+        return judging.evidence(LEDGER, studies={name: tmp_path})
 
     return study
 
 
-def result(claim: str, evidence: Evidence) -> tuple[dict[str, float], bool]:
-    measured = predicates[claim].measure(evidence)
-    assert all(isinstance(value, float) for value in measured.values())
-    return measured, bool(predicates[claim].holds(measured))
+def result(claim: str, known: Evidence) -> tuple[dict[str, float], bool]:
+    return judging.result(LEDGER, claim, known)
 
 
-@pytest.mark.parametrize("claim", sorted(SEARCHED))
+@pytest.mark.parametrize("claim", SEARCHED)
 @pytest.mark.parametrize(
     ("violations", "trials", "holds"), [(0, 5, True), (1, 5, False), (0, 0, False)]
 )
 def test_a_statement_holds_when_it_was_tried_and_not_violated(
     study, claim, violations, trials, holds
 ):
-    name, own = SEARCHED[claim]
-    others = {check for _, checks in SEARCHED.values() for check in checks} - set(own)
+    own = SEARCHED[claim]["checks"]
+    others = {check for each in SEARCHED.values() for check in each["checks"]} - set(own)
     rows = [{"check": check, "violations": 3, "trials": 9} for check in others]
     # The last of several checks decides.
     rows += [{"check": check, "violations": 0, "trials": 9} for check in own[:-1]]
     rows.append({"check": own[-1], "violations": violations, "trials": trials})
-    measured, held = result(claim, study(name, checks=rows))
+    measured, held = result(claim, study(SEARCHED[claim]["study"], checks=rows))
     assert measured["violations"] == violations
     assert held == holds
 
 
 def test_no_two_claims_rest_on_one_check():
-    checks = [check for _, own in SEARCHED.values() for check in own]
+    checks = [check for each in SEARCHED.values() for check in each["checks"]]
     assert len(set(checks)) == len(checks)
 
 
@@ -63,10 +68,25 @@ def test_every_check_of_the_studies_is_a_claim(study):
         "flt_descent": descent(0, federations=40)["checks"],
     }
     for name, checks in tables.items():
-        own = {claim: found for claim, (where, found) in SEARCHED.items() if where == name}
+        own = {claim: each["checks"] for claim, each in SEARCHED.items() if each["study"] == name}
         assert {check for found in own.values() for check in found} == set(checks["check"])
         for claim in own:
             assert result(claim, study(name, checks=checks))[1] == (claim in HOLDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "tables"),
+    [
+        ("flt_communication", lambda: communication(seed=0)),
+        ("flt_code_differences", lambda: code_differences(seed=0, trials=5)),
+    ],
+)
+def test_claims_find_their_numbers_in_the_studies(study, name, tables):
+    known = study(name, **tables())
+    own = [claim for claim, each in MEASURES.items() if each.get("study") == name]
+    assert len(own) > 1
+    for claim in own:
+        assert not np.isnan(list(result(claim, known)[0].values())).any(), claim
 
 
 @pytest.mark.parametrize(("largest", "holds"), [(0.0099, True), (0.01, False)])
@@ -106,7 +126,7 @@ def test_t6c_encoder(study, ratio, holds):
 @pytest.mark.parametrize(("near", "far", "holds"), [(1, 0, True), (-1, 1, False), (1, -1, False)])
 def test_a2a_printed_threshold(study, near, far, holds):
     rows = [
-        {"rule": "Sign, as printed", "near": near, "far": far, "own": 0.5, "others": 0.5},
+        {"rule": "Sign(A − γ), as printed", "near": near, "far": far, "own": 0.5, "others": 0.5},
         {"rule": "the code", "near": 1, "far": 0, "own": 1.0, "others": 0.0},
     ]
     measured, held = result("FLT-A2-a", study("flt_code_differences", thresholds=rows))
@@ -114,7 +134,10 @@ def test_a2a_printed_threshold(study, near, far, holds):
     assert held == holds
 
 
-@pytest.mark.parametrize("claim", sorted(FORMULAS))
+FORMULAS = {"FLT-A3-a": "case I, printed", "FLT-A3-b": "case II, printed"}
+
+
+@pytest.mark.parametrize("claim", FORMULAS)
 @pytest.mark.parametrize(
     ("sums", "holds"), [((1.0, 1.0), True), ((0.01, 1.0), False), ((1.0, 2.0), False)]
 )

@@ -6,16 +6,16 @@ from scipy.cluster.hierarchy import dendrogram, linkage
 
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
-from clustered_fl.theory import averaging_code as averaging
-from clustered_fl.theory.code_differences import code_differences
-from clustered_fl.theory.grouping_code import (
+from clustered_fl.theory.flt import averaging_code as averaging
+from clustered_fl.theory.flt.code_differences import code_differences
+from clustered_fl.theory.flt.grouping_code import (
     _divided,
     groups_by_leaf_order,
     leaf_order,
     noisy_blocks,
     ward_clusters,
 )
-from clustered_fl.theory.partition_code import (
+from clustered_fl.theory.flt.partition_code import (
     MNIST,
     client_sizes,
     coded_sizes,

@@ -8,7 +8,7 @@ import pytest
 from clustered_fl.errors import InputError
 from clustered_fl.models import build_model
 from clustered_fl.options import call
-from clustered_fl.theory.communication import (
+from clustered_fl.theory.flt.communication import (
     COLOUR,
     GREY,
     SCENARIOS,

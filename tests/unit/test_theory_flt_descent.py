@@ -7,9 +7,9 @@ import pytest
 
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
-from clustered_fl.theory import descent as theorem_2
-from clustered_fl.theory.descent import bracket, compared, descent, largest_step, movement, star
-from clustered_fl.theory.quadratics import (
+from clustered_fl.theory.flt import descent as theorem_2
+from clustered_fl.theory.flt.descent import bracket, compared, descent, largest_step, movement, star
+from clustered_fl.theory.flt.quadratics import (
     CASES,
     descend,
     first_models,

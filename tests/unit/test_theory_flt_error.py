@@ -7,8 +7,8 @@ import pytest
 
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
-from clustered_fl.theory import clustering_error as theorem_1
-from clustered_fl.theory.clustering_error import (
+from clustered_fl.theory.flt import clustering_error as theorem_1
+from clustered_fl.theory.flt.clustering_error import (
     centre_distance,
     clustering_error,
     confusion,

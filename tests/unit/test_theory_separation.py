@@ -11,15 +11,15 @@ from clustered_fl.methods.groups import (
     separation_gap,
 )
 from clustered_fl.randomness import generator
-from clustered_fl.theory.bounds import (
+from clustered_fl.theory.cfl.bounds import (
     cross_bound,
     guaranteed_noise,
     noise_bound,
     separation_theorem,
 )
-from clustered_fl.theory.gradients import draw_gradients
-from clustered_fl.theory.separation import boundaries, separation_quality
-from clustered_fl.theory.spanning import undivided, weakest_links, weakest_within
+from clustered_fl.theory.cfl.gradients import draw_gradients
+from clustered_fl.theory.cfl.separation import boundaries, separation_quality
+from clustered_fl.theory.cfl.spanning import undivided, weakest_links, weakest_within
 
 
 def literal_gradients(random, trials, groups, clients_per_group, dimension, noise):

@@ -6,11 +6,11 @@ import pytest
 
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
-from clustered_fl.theory import geometry
-from clustered_fl.theory.demo_index_bug import index_bug, recursion
-from clustered_fl.theory.geometry import circle_predicates, circular_gaps, proof_illustrations
-from clustered_fl.theory.paths import Bowls, Discs, Problem, descend, optimisation_paths
-from clustered_fl.theory.violations import (
+from clustered_fl.theory.cfl import geometry
+from clustered_fl.theory.cfl.demo_index_bug import index_bug, recursion
+from clustered_fl.theory.cfl.geometry import circle_predicates, circular_gaps, proof_illustrations
+from clustered_fl.theory.cfl.paths import Bowls, Discs, Problem, descend, optimisation_paths
+from clustered_fl.theory.cfl.violations import (
     assumption_violations,
     best_line,
     client_gradients,

@@ -1,15 +1,16 @@
-"""Groupings that nobody found, small enough to know every number."""
+"""Made-up groupings, small enough to know every number."""
 
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from clustered_fl import records, relatedness
 from clustered_fl.files import write_json
 from clustered_fl.groupings.agreement import agreement
 from clustered_fl.groupings.distances import components
-from clustered_fl.relatedness import Relatedness
+from clustered_fl.records import reading as records
+from clustered_fl.records import relatedness
+from clustered_fl.records.relatedness import Relatedness
 
 
 def trial(**changes) -> dict:
@@ -19,7 +20,7 @@ def trial(**changes) -> dict:
 
 
 def blocks(groups: list[int]) -> np.ndarray:
-    """Everybody of a group related to everybody of it."""
+    """All clients of a group related to each other."""
     names = np.array(groups)
     return (names[:, None] == names[None, :]).astype(np.uint8)
 
@@ -50,6 +51,6 @@ def write(
     relatedness.save(found, folder)
     pd.DataFrame(list(trials) or [trial()]).to_parquet(folder / relatedness.COMPARISONS)
     record = {"true_groups": truth, "agreement": agreement(related, np.array(truth))}
-    write_json(folder / records.RECORD, record)
+    write_json(folder / records.RECORD, record | {"signature_size": sent[0].size})
     write_json(folder / records.COST, {"seconds": 1.0})
     return folder

@@ -1,4 +1,4 @@
-"""Groupings by profiles and runs with them that nobody computed, with everything to be measured."""
+"""Made-up groupings by profiles and runs with them, with everything that can be measured."""
 
 from pathlib import Path
 from zlib import crc32
@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import tiny_records as tiny
 
-from clustered_fl import records, relatedness
 from clustered_fl.files import write_json
 from clustered_fl.groupings.agreement import agreement
 from clustered_fl.groupings.distances import same_group
 from clustered_fl.groupings.profiles.measurements import cosines
-from clustered_fl.relatedness import Relatedness
+from clustered_fl.records import reading as records
+from clustered_fl.records import relatedness
+from clustered_fl.records.relatedness import Relatedness
 
 DATA = {
     "name": "cifar10",
@@ -26,7 +27,7 @@ CLIENTS, NEWCOMERS, LABELS, TESTS = 12, 2, 4, 30
 
 
 def random(folder: Path) -> np.random.Generator:
-    """Draws that hang on the last two parts of a path, name and seed."""
+    """Draws that depend on the last two parts of a path, name and seed."""
     return np.random.default_rng(crc32("/".join(folder.parts[-2:]).encode()))
 
 

@@ -1,12 +1,12 @@
-"""Records of runs that nobody trained, small enough to know every number."""
+"""Made-up records of runs, small enough to know every number."""
 
 from pathlib import Path
 
-import numpy as np
-from safetensors.numpy import save_file
+import pandas as pd
 
-from clustered_fl import records
 from clustered_fl.files import write_json
+from clustered_fl.records import index
+from clustered_fl.records import reading as records
 
 TRUTH = [0, 0, 1, 1, 2, 2]
 TREE = [
@@ -20,8 +20,8 @@ for _node, _split, _cut in zip(
     TREE, (4, 6, None, None, None), (0.5, -0.28, *[None] * 3), strict=True
 ):
     _node.update(split_round=_split, cut_similarity=_cut)
-
-UPDATES = {f"node{node['id']}.updates": np.zeros((len(node["clients"]), 3)) for node in TREE[1:]}
+    _node["updates"] = len(_node["clients"]) if _node["id"] else 0
+    _node["similarity"] = [-0.5, 0.25] if _node["children"] else None
 
 
 def record(**changes) -> dict:
@@ -75,5 +75,13 @@ def write(folder: Path, content: dict, measurements: list[tuple], seconds: float
     write_json(folder / records.RECORD, content)
     write_json(folder / records.COST, {"seconds": seconds})
     records.write_rounds(folder / records.ROUNDS, measurements)
-    save_file(UPDATES, folder / records.MODELS)
     return str(folder)
+
+
+def runs(folders: dict[str, dict[int, str]]) -> pd.DataFrame:
+    """The index of runs without a sweep, from their folders by name and seed."""
+    return index.build(
+        ("run", name, name, seed, folder)
+        for name, seeds in folders.items()
+        for seed, folder in seeds.items()
+    )

@@ -3,14 +3,19 @@
 import csv
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from pandas import DataFrame
 from PIL import Image
 
-from clustered_fl import records
 from clustered_fl.claims.verdicts import COLUMNS
 from clustered_fl.files import write_json
-from clustered_fl.report.entries import Scope
-from clustered_fl.schema import Ledger
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.ledger.resolution import resolved_groupings, resolved_runs
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.records import index
+from clustered_fl.records import reading as records
+from clustered_fl.report.scope import Scope
 
 NASTY = "<script>alert('x')</script> & | done"
 
@@ -26,36 +31,49 @@ RUN = {
     "rounds": 2,
     "seeds": {"demo": [0, 1], "desktop": [0]},
 }
+SWEEP = {"setting": "federation.samples", "values": {"demo": [10, 30]}}
 ITEM = {"caption": "What it shows", "published": "A number", "notebook": "toy/x.ipynb"}
-CLAIM = {"published": "0.5", "where": "page 1"}
+CLAIM = {"published": "0.5", "where": "page 1", "holds_if": {"score": "> 0.5"}}
 
-LEDGER = Ledger.model_validate(
-    {
-        "paper": "toy",
-        "title": "A toy paper",
-        "authors": "A. Author",
-        "versions": ["2020"],
-        "runs": {
-            "toy_run": RUN,
-            "toy_sweep": RUN
-            | {"sweep": {"setting": "federation.samples", "values": {"demo": [10, 30]}}},
-        },
-        "studies": {"toy_study": {"purpose": "Toys", "function": "toys.all"}},
-        "artefacts": {
-            "toy_fig1": ITEM
-            | {"kind": "figure", "title": "A figure", "where": "Fig. 1", "runs": ["toy_run"]},
-            "toy_table1": ITEM
-            | {"kind": "table", "title": NASTY, "where": "Table I", "studies": ["toy_study"]},
-            "toy_fig2": ITEM
-            | {"kind": "figure", "title": "Missing", "where": "Fig. 2", "runs": ["toy_sweep"]},
-        },
-        "claims": {
-            "T-1": CLAIM | {"artefact": "toy_fig1", "statement": "It works", "runs": ["toy_run"]},
-            "T-2": CLAIM | {"artefact": "toy_table1", "statement": NASTY, "studies": ["toy_study"]},
-            "T-3": CLAIM | {"artefact": "toy_fig2", "statement": "Not yet", "runs": ["toy_sweep"]},
-        },
-    }
-)
+CONTENT = {
+    "paper": "toy",
+    "title": "A toy paper",
+    "authors": "A. Author",
+    "year": 2020,
+    "versions": ["2020"],
+    "runs": {"toy_run": RUN, "toy_sweep": RUN | {"sweep": SWEEP}},
+    "studies": {"toy_study": {"purpose": "Toys", "function": "toys.all"}},
+    "artefacts": {
+        "toy_fig1": ITEM
+        | {"kind": "figure", "title": "A figure", "where": "Fig. 1", "runs": ["toy_run"]},
+        "toy_table1": ITEM
+        | {"kind": "table", "title": NASTY, "where": "Table I", "studies": ["toy_study"]},
+        "toy_fig2": ITEM
+        | {"kind": "figure", "title": "Missing", "where": "Fig. 2", "runs": ["toy_sweep"]},
+    },
+    "claims": {
+        "T-1": CLAIM
+        | {"artefact": "toy_fig1", "kind": "paper", "statement": "It works"}
+        | {"measure": {"name": "accuracy", "of": {"score": "toy_run"}}},
+        "T-2": CLAIM
+        | {"artefact": "toy_table1", "kind": "theory", "statement": NASTY}
+        | {"measure": {"name": "violations", "study": "toy_study", "checks": []}},
+        "T-3": CLAIM
+        | {"artefact": "toy_fig2", "kind": "ours", "statement": "Not yet"}
+        | {"measure": {"name": "accuracy", "of": {"score": "toy_sweep"}}},
+    },
+}
+
+
+def ledger_of(content: dict) -> Ledger:
+    """A ledger, read from its file as the workflow reads it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"{content['paper']}.yaml")
+        path.write_text(json.dumps(content))
+        return load_ledger(path)
+
+
+LEDGER = ledger_of(CONTENT)
 
 DATA = {
     "name": "mnist",
@@ -70,74 +88,114 @@ RECORD = {
     "config": {},
     "config_digest": "c" * 16,
     "code": "f" * 16,
+    "identity": "i" * 16,
     "data": DATA,
     "federation_digest": "e" * 16,
     "versions": {"python": "3.11", "torch": "2.13.0"},
     "device": f"CPU {NASTY}",
     "metric": "accuracy",
     "rounds": 2,
+    "score": 0.3,
 }
+COST = {"seconds": 90.0, "peak_memory_mb": 500, "threads": 1}
 STUDY = {
-    "function": "toys.all",
-    "settings": {},
+    "config": {"function": "toys.all", "settings": {}},
     "seed": 0,
     "config_digest": "a" * 16,
     "code": "b" * 16,
+    "identity": "s" * 16,
+    "tables": [],
     "versions": {"python": "3.11"},
-    "seconds": 1.5,
 }
 
 
-def write_verdicts(path: Path, verdicts: dict[str, str], scale: str = "demo") -> None:
+def write_verdicts(
+    path: Path, verdicts: dict[str, str], scale: str = "demo", *ledgers: Ledger
+) -> None:
+    """Verdicts on claims, of the toy paper if no other ledgers are given."""
+    known = {
+        name: (each.paper, claim)
+        for each in ledgers or (LEDGER,)
+        for name, claim in each.claims.items()
+    }
     with path.open("w", newline="") as file:
         table = csv.DictWriter(file, COLUMNS)
         table.writeheader()
         for name, verdict in verdicts.items():
-            claim = LEDGER.claims[name]
+            paper, claim = known[name]
             table.writerow(
                 {
                     "claim": name,
-                    "paper": "toy",
+                    "paper": paper,
                     "artefact": claim.artefact,
+                    "kind": claim.kind,
                     "statement": claim.statement,
                     "published": claim.published,
                     "holds_if": "score > 0.5",
                     "measured": "" if verdict == "NOT RUN" else f"0.512 {NASTY}",
                     "seeds": 2,
                     "scale": scale,
-                    "source": "builtin" if claim.runs else "none",
+                    "source": "none" if claim.kind == "theory" else "builtin",
                     "verdict": verdict,
                     "note": NASTY,
                 }
             )
 
 
-def write_run(folder: Path, source: str = "builtin", **data) -> None:
-    write_json(folder / "record.json", RECORD | {"data": DATA | {"source": source} | data})
-    write_json(folder / "cost.json", {"seconds": 90.0, "peak_memory_mb": 500, "threads": 1})
+def write_run(folder: Path, data: dict | None = None, last: float = 0.6, **changes) -> None:
+    """The record of a run whose best client ends at `last`."""
+    record = RECORD | {"data": DATA | (data or {})} | changes
+    write_json(folder / "record.json", record)
+    write_json(folder / "cost.json", COST)
     early = [(0, "client", client, "accuracy", 0.1) for client in range(4)]
-    last = [(2, "client", client, "accuracy", 0.2 * client) for client in range(4)]
-    records.write_rounds(folder / "rounds.parquet", [*early, *last, (2, "run", 0, "loss", 9.0)])
+    late = [(2, "client", client, "accuracy", last * client / 3) for client in range(4)]
+    records.write_rounds(folder / "rounds.parquet", [*early, *late, (2, "run", 0, "loss", 9.0)])
 
 
-def write_results(results: Path) -> Scope:
-    """One of two seeds of one of two runs, a study, a figure, a table and verdicts on 3 claims."""
-    write_run(results / "runs/toy_run/seed0")
-    (results / "runs/toy_run/seed0/models.safetensors").write_bytes(b"large")
-    write_json(results / "studies/toy_study/record.json", STUDY)
-    figure, table = results / "artefacts/toy_fig1", results / "artefacts/toy_table1"
-    figure.mkdir(parents=True)
-    table.mkdir()
-    Image.new("RGB", (200, 100), "white").save(figure / "toy_fig1.png")
+def write_results(results: Path, ledger: Ledger = LEDGER) -> Scope:
+    """One of two seeds of one of two runs, a study, a figure, a table and verdicts on 3 claims.
+
+    The ledger may be another paper's that has the same under other names.
+    """
+    (run, _), (study,), (figure, table, _) = ledger.runs, ledger.studies, ledger.artefacts
+    write_run(results / f"runs/{run}/seed0")
+    (results / f"runs/{run}/seed0/models.safetensors").write_bytes(b"large")
+    write_json(results / f"studies/{study}/record.json", STUDY)
+    write_json(results / f"studies/{study}/cost.json", {"seconds": 1.5})
+    for name in (figure, table):
+        (results / "artefacts" / name).mkdir(parents=True)
+    place = results / "artefacts" / figure / figure
+    Image.new("RGB", (200, 100), "white").save(f"{place}.png")
     for suffix in ("svg", "pdf", "csv", "html"):
-        (figure / f"toy_fig1.{suffix}").write_text(f"a figure as {suffix}")
-    (table / "toy_table1.csv").write_text(f"name,value\n{NASTY},1.5\n")
+        place.with_name(f"{figure}.{suffix}").write_text(f"a figure as {suffix}")
+    place = results / "artefacts" / table / table
+    place.with_name(f"{table}.csv").write_text(f"name,value\n{NASTY},1.5\n")
     for suffix in ("md", "tex", "html"):
-        (table / f"toy_table1.{suffix}").write_text(f"a table as {suffix}")
-    write_verdicts(
-        results / "verdicts.csv", {"T-1": "DEMO ONLY", "T-2": "CONFIRMED", "T-3": "NOT RUN"}
-    )
-    return Scope((LEDGER,), results, "demo", "builtin")
+        place.with_name(f"{table}.{suffix}").write_text(f"a table as {suffix}")
+    words = dict(zip(ledger.claims, ("DEMO ONLY", "CONFIRMED", "NOT RUN"), strict=True))
+    write_verdicts(results / "verdicts.csv", words, "demo", ledger)
+    return scope_of(results, ledger)
+
+
+def scope_of(results: Path, ledger: Ledger, scale: str = "demo", source: str = "builtin") -> Scope:
+    """What a report of these results is about."""
+    return Scope((ledger,), results, index_of(ledger, results, scale), scale, source)
+
+
+def index_of(ledger: Ledger, results: Path, scale: str) -> DataFrame:
+    """All records that a ledger asks for, whether they are there or not."""
+    rows = [
+        ("run", found["family"], name, seed, f"{results}/runs/{name}/seed{seed}")
+        for name, found in resolved_runs(ledger, scale).items()
+        for seed in found["seeds"]
+    ]
+    rows += [
+        ("grouping", name, name, seed, f"{results}/groupings/{name}/seed{seed}")
+        for name, found in resolved_groupings(ledger, scale).items()
+        for seed in found["seeds"]
+    ]
+    rows += [("study", name, name, 0, f"{results}/studies/{name}") for name in ledger.studies]
+    return index.build(rows)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

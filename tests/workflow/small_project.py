@@ -18,7 +18,6 @@ COPIED += ("environment.yml",)
 # Names that the notebooks expect, on a tenth of a thousandth of the data.
 RUN = {
     "purpose": "to test the workflow",
-    "expected": "nothing",
     "minutes": {"demo": 0.1},
     "dataset": "mnist",
     "federation": {
@@ -38,17 +37,18 @@ RUN = {
 }
 FEDAVG = RUN | {"method": {"name": "fedavg"}}
 ITEM = {"title": "An item", "caption": "What it shows.", "published": "A number", "where": "Here"}
-CLAIM = {"published": "A number", "where": "Here"}
+CLAIM = {"kind": "paper", "published": "A number", "where": "Here"}
 LEDGER = {
     "paper": "cfl",
     "title": "A small paper",
-    "authors": "Somebody",
+    "authors": "A. Author",
+    "year": 2021,
     "versions": ["first"],
     "runs": {"cfl_fig9": RUN, "cfl_fig9_fedavg": FEDAVG},
     "studies": {
         "cfl_violations": {
             "purpose": "to test the workflow",
-            "function": "violations.assumption_violations",
+            "function": "cfl.violations.assumption_violations",
             "settings": {"clients_per_group": 2, "points_per_client": 20},
         }
     },
@@ -65,37 +65,33 @@ LEDGER = {
         | {
             "artefact": "cfl_fig4",
             "statement": "CFL beats FedAvg",
-            "runs": ["cfl_fig9", "cfl_fig9_fedavg"],
+            "measure": {"name": "lead", "of": ["cfl_fig9"], "over": ["cfl_fig9_fedavg"]},
+            "holds_if": {"least lead": "> 0"},
         },
         "CFL-W-b": CLAIM
-        | {"artefact": "cfl_fig1", "statement": "XOR is hard", "studies": ["cfl_violations"]},
+        | {
+            "artefact": "cfl_fig1",
+            "kind": "theory",
+            "statement": "XOR is hard",
+            "measure": {
+                "name": "values",
+                "study": "cfl_violations",
+                "numbers": {
+                    "joint": {
+                        "table": "accuracies",
+                        "column": "accuracy",
+                        "where": {"panel": "xor", "model": "best joint", "group": "all"},
+                    }
+                },
+            },
+            "holds_if": {"joint": "< 0.9"},
+        },
     },
 }
-# Claims need predicates of their own: those of the paper ask for runs that are not there.
-PREDICATES = '''"""Claims of the small ledger."""
-
-from clustered_fl.claims.cfl.registry import claim
-
-
-@claim("CFL-W-a", {"ahead": "> 0"})
-def ahead(evidence):
-    """Final mean accuracy of CFL over that of FedAvg."""
-    runs = (evidence.run(name) for name in ("cfl_fig9", "cfl_fig9_fedavg"))
-    found, base = (float(run.scores().iloc[-1].mean()) for run in runs)
-    return {"ahead": found - base}
-
-
-@claim("CFL-W-b", {"joint": "< 0.9"})
-def hard(evidence):
-    """Accuracy of the best line."""
-    table = evidence.study("cfl_violations")["accuracies"]
-    rows = table[(table["panel"] == "xor") & (table["model"] == "best joint")]
-    return {"joint": float(rows.set_index("group").loc["all", "accuracy"])}
-'''
 
 
 class Job(NamedTuple):
-    """One job of a plan; `subject` is the run, artefact, study or dataset it makes."""
+    """One job of a plan; `subject` is the record, artefact, dataset or federation it makes."""
 
     rule: str
     subject: str
@@ -103,34 +99,23 @@ class Job(NamedTuple):
 
 
 class Project:
-    """A copy of the project."""
+    """A copy of the project, or of a copy of it, without data and results."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, of: Path = ROOT, copied: tuple[str, ...] = COPIED) -> None:
         self.root = root
         root.mkdir()
-        for name in COPIED:
-            source = ROOT / name
-            copy = shutil.copytree if source.is_dir() else shutil.copy2
-            copy(source, root / name)
+        for name in copied:
+            copy = shutil.copytree if (of / name).is_dir() else shutil.copy2
+            copy(of / name, root / name)
         self.ledger = self.root / "config" / "papers" / "cfl.yaml"
         self.package = self.root / "src" / "clustered_fl"
 
     def use_small_ledger(self) -> None:
-        """One paper, and in place of its runs, artefacts and claims small ones."""
+        """One paper in place of all."""
         self.write_ledger(LEDGER)
-        config = self.root / "config" / "config.yaml"
-        text = re.sub("^papers: .*", "papers: [cfl]", config.read_text(), flags=re.MULTILINE)
-        config.write_text(text)
-        papers = self.package / "claims" / "papers.py"
-        text, count = re.subn(
-            r"^MODULES: (.*) = \{.*?^\}",
-            r'MODULES: \1 = {"cfl": ("small",)}',
-            papers.read_text(),
-            flags=re.DOTALL | re.MULTILINE,
-        )
-        assert count == 1
-        papers.write_text(text)
-        (self.package / "claims" / "cfl" / "small.py").write_text(PREDICATES)
+        for other in self.ledger.parent.glob("*.yaml"):
+            if other != self.ledger:
+                other.unlink()
 
     def write_ledger(self, ledger: dict) -> None:
         """Replace the ledger."""
@@ -205,7 +190,7 @@ def jobs(text: str) -> Iterator[Job]:
         if rule:
             details = dict(re.findall(r"^ {4}(\w+): (.*)$", block, re.MULTILINE))
             wildcards = dict(re.findall(r"(\w+)=([^,\s]+)", details.get("wildcards", "")))
-            named = ("name", "seed", "artefact", "study", "dataset")
+            named = ("name", "record", "clients", "seed", "artefact", "dataset")
             subject = " ".join(wildcards[name] for name in named if name in wildcards)
             yield Job(rule[1], subject, details.get("reason", ""))
 

@@ -8,17 +8,21 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from workflow.small_project import FEDAVG, LEDGER, RUN, rules, subjects
+from clustered_fl.records.archive import MARK
+from clustered_fl.workflow.clients import key_of
+from workflow.small_project import COPIED, FEDAVG, LEDGER, RUN, Project, rules, subjects
 
 # What looks at all results, and so runs after any change of them.
 JUDGED = {"verdicts", "test_results", "report_site", "all"}
 NOTHING = "Nothing to be done"
 FIGURE = ("csv", "html", "pdf", "png", "svg")
 TABLE = ("csv", "html", "md", "tex")
+CLIENTS = key_of(RUN)
 RECORD = ("cost.json", "models.safetensors", "record.json", "rounds.parquet")
 
 
@@ -27,9 +31,14 @@ def artefact(name: str, formats: tuple[str, ...] = FIGURE) -> set[str]:
 
 
 def run(name: str, seed: int = 0) -> set[str]:
-    federation, lock = (f"{kind}/{name}/seed{seed}" for kind in ("federations", "checkpoints"))
-    files = {f"{federation}.safetensors", f"{lock}.lock"}
+    federation = f"federations/{CLIENTS}/seed{seed}.safetensors"
+    files = {federation, f"checkpoints/{name}/seed{seed}.lock"}
     return files | {f"runs/{name}/seed{seed}/{file}" for file in RECORD}
+
+
+def published(project: Project, folder: Path) -> Project:
+    """A fresh copy with what is published, without data and results."""
+    return Project(folder / "project", project.root, (*COPIED, "figures"))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +49,14 @@ def one_artefact(project):
 
 
 @pytest.fixture(scope="module")
-def complete(project, one_artefact):
+def started(project, one_artefact, tmp_path_factory) -> Project:
+    """What a reader gets if all that was computed is one artefact, and that was kept."""
+    project.make("archive")
+    return published(project, tmp_path_factory.mktemp("started"))
+
+
+@pytest.fixture(scope="module")
+def complete(project, started):
     """The project after everything was made."""
     project.make()
     return project
@@ -90,8 +106,8 @@ def test_verdicts_say_what_stand_ins_are_worth(complete):
         "artefacts/cfl_table1/cfl_table1.md",
         "artefacts/cfl_table1/cfl_table1.html",
         "report/index.html",
-        "report/cfl.html",
-        "report/runs.html",
+        "report/cfl/index.html",
+        "report/cfl/runs.html",
     ],
 )
 def test_what_stand_ins_made_says_so(complete, file):
@@ -102,6 +118,11 @@ def test_what_stand_ins_made_says_so(complete, file):
 def test_what_no_data_made_does_not_say_so(complete):
     page = complete.root / "results/demo/artefacts/cfl_fig1/cfl_fig1.svg"
     assert "built-in demo data" not in page.read_text()
+
+
+def test_records_are_kept_whenever_it_is_asked_for(complete):
+    assert "cfl: 3 records" in complete.make("archive")
+    assert "cfl: 3 records, 0 new or replaced" in complete.make("archive")
 
 
 def test_nothing_is_made_twice(complete):
@@ -140,7 +161,8 @@ def test_logic_of_a_method_reruns_exactly_the_runs_that_use_it(complete):
 def test_one_more_seed_runs_only_that_seed_and_what_shows_it(complete):
     with complete.changed_ledger("runs/cfl_fig9_fedavg/seeds", {"demo": [0, 1]}):
         plan = complete.plan()
-    assert subjects(plan, "train") == subjects(plan, "partition") == {"cfl_fig9_fedavg 1"}
+    assert subjects(plan, "train") == {"cfl_fig9_fedavg 1"}
+    assert subjects(plan, "partition") == {f"{CLIENTS} 1"}
     assert rules(plan) == {"train", "partition", *JUDGED}
 
 
@@ -148,8 +170,8 @@ def test_one_more_run_and_artefact_make_only_themselves(complete):
     runs = LEDGER["runs"] | {"other": FEDAVG | {"rounds": 2}}
     with complete.changed_ledger("runs", runs):
         plan = complete.plan()
-    assert subjects(plan, "train") == subjects(plan, "partition") == {"other 0"}
-    assert rules(plan) == {"train", "partition", *JUDGED}
+    assert subjects(plan, "train") == {"other 0"}
+    assert rules(plan) == {"train", *JUDGED}  # its clients are those of the others
     another = LEDGER["artefacts"]["cfl_fig4"] | {"title": "The same again"}
     with complete.changed_ledger("artefacts/cfl_fig5", another):
         plan = complete.plan()
@@ -174,14 +196,20 @@ def test_settings_of_a_run_are_a_reason(complete):
     [
         ("notebooks/cfl/recursion.ipynb", "height=3.2", "height=3.3", {"figure cfl_fig4"}),
         (
-            "src/clustered_fl/theory/violations.py",
+            "src/clustered_fl/theory/cfl/violations.py",
             "spread: float = 0.25",
             "spread: float = 0.5",
             {"study cfl_violations", "figure cfl_fig1"},
         ),
-        ("src/clustered_fl/claims/cfl/small.py", "> 0", "> 1", set()),
+        (
+            "src/clustered_fl/claims/measures.py",
+            "TAKE[take](leads.values())} | leads",
+            "TAKE[take](leads.values())}",
+            set(),
+        ),
+        ("config/papers/cfl.yaml", '"< 0.9"', '"< 0.8"', set()),
     ],
-    ids=["notebook", "study", "claim"],
+    ids=["notebook", "study", "measure", "bound"],
 )
 def test_a_change_reruns_what_depends_on_it(complete, name, old, new, expected):
     with complete.edited(name, old, new):
@@ -240,8 +268,8 @@ def test_a_failed_run_is_told_in_one_sentence_and_stops_no_other(complete):
 # ---- What cannot be used, told before anything runs ---------------------------------------------
 
 CONFIGURATIONS = [
-    ("scael=demo", "error: unknown configuration key 'scael'; allowed are scale, papers,"),
-    ("scale=huge", "error: configuration key scale: 'huge' is not allowed: Input should be"),
+    ("scael=demo", "error: the configuration has no key 'scael'; allowed are scale, papers,"),
+    ("scale=huge", "error: the configuration: scale = 'huge' is not allowed: input should"),
     ("scale=desktop mirror=/absent", "error: the mirror folder /absent does not exist; give"),
 ]
 
@@ -262,7 +290,7 @@ def unlike(**changes) -> dict:
 @pytest.mark.parametrize(
     ("place", "value", "sentence"),
     [
-        ("runs/cfl_fig9/colour", "blue", "unknown key 'runs.cfl_fig9.colour'; allowed are dataset"),
+        ("runs/cfl_fig9/colour", "blue", "has no key 'runs.cfl_fig9.colour'; allowed are dataset"),
         ("runs/cfl_fig9/method", {"name": "magic"}, "unknown method 'magic'; allowed are cfl, fed"),
         (
             "artefacts/cfl_fig5",
@@ -277,3 +305,56 @@ def test_a_wrong_ledger_is_told_in_one_sentence(project, place, value, sentence)
     assert code == 2
     assert sentence in text.strip().splitlines()[-1]
     assert "Traceback" not in text
+
+
+# ---- What is published is not computed again ----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clone(complete, tmp_path_factory) -> Project:
+    """What a reader gets of the complete project."""
+    complete.make("publish")
+    return published(complete, tmp_path_factory.mktemp("clone"))
+
+
+def test_what_was_finished_is_kept_and_the_rest_is_computed(started):
+    folder = started.root / "figures"
+    files = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+    assert files == ["demo/cfl/records.parquet"]
+    plan = started.plan()
+    assert subjects(plan, "restore_run") == {"cfl_fig9/seed0"}
+    assert subjects(plan, "train") == {"cfl_fig9_fedavg 0"}
+
+
+def test_a_figure_of_published_records_needs_neither_data_nor_training(complete, clone):
+    assert rules(clone.plan("cfl_fig4")) == {"restore_run", "figure", "cfl_fig4"}
+    clone.make("cfl_fig4")
+    assert not (clone.root / "data").exists()
+    folder = "results/demo/artefacts/cfl_fig4"
+    for suffix in ("csv", "pdf", "png", "svg"):
+        here, there = (each.root / folder / f"cfl_fig4.{suffix}" for each in (clone, complete))
+        assert here.read_bytes() == there.read_bytes(), suffix
+
+
+def test_the_whole_clone_is_made_of_what_is_published(clone):
+    working = {"figure", "table", *JUDGED}
+    assert rules(clone.plan()) == {"restore_run", "restore_study", *working}
+
+
+def test_a_second_seed_is_trained_beside_what_is_published(clone):
+    seeds = {"demo": [0, 1]}
+    with clone.changed_ledger("runs/cfl_fig9/seeds", seeds):
+        plan = clone.plan("cfl_fig4")
+        assert subjects(plan, "train") == {"cfl_fig9 1"}
+        assert subjects(plan, "partition") == {f"{CLIENTS} 1"}
+        assert subjects(plan, "dataset") == {"mnist"}
+        assert rules(plan) == {"train", "partition", "dataset", "figure", "cfl_fig4"}
+        clone.make("cfl_fig4")
+        assert clone.plan("cfl_fig4") == set()
+    runs = clone.root / "results/demo/runs/cfl_fig9"
+    assert [(runs / f"seed{seed}" / MARK).exists() for seed in (0, 1)] == [True, False]
+
+
+def test_other_settings_are_trained_whatever_is_published(clone):
+    with clone.changed_ledger("runs/cfl_fig9/rounds", 2):
+        assert subjects(clone.plan("cfl_fig4"), "train") == {"cfl_fig9 0"}

@@ -1,18 +1,26 @@
 """docs/add_your_own.md is true: what it adds in one file and one entry each is planned and run."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from PIL import Image
 
-from workflow.small_project import ROOT, Project, subjects
+from clustered_fl.workflow.kinds import FILES
+from workflow.small_project import COPIED, ROOT, Project, rules, subjects
 
 PAGE = (ROOT / "docs" / "add_your_own.md").read_text()
+GROUND = Path("config", "papers", "ground.yaml")
 MATRIX = "results/demo/artefacts/ground_matrix/ground_matrix.csv"
-CONTENDERS = ("fedavg", "mean_image", "then_alone")
+RECORD = "results/demo/groupings/ground_groups_negative_mean_image/seed0/record.json"
+ROWS = ("fedavg", "mean_image", "then_alone")
 PLAN = ("ground_matrix", "--config", "papers=[ground]")
+PICTURES = ("ground_pictures", "--config", "papers=[ground]", "scale=desktop", "mirror=mirror")
 
 
 def modules() -> dict[str, str]:
@@ -23,31 +31,43 @@ def modules() -> dict[str, str]:
 
 
 def entries() -> list[tuple[str, str]]:
-    """Section and text of the entries that the page tells to append."""
-    start = r"^`config/papers/ground.yaml`, at the end of `(\w+)`:\n\n```yaml\n(.*?)^```"
+    """Section and text of the entries that the page tells to append to the ledger."""
+    start = r"`config/papers/ground.yaml`, at the end of `(\w+)`:\n\n```yaml\n(.*?)^```"
     return re.findall(start, PAGE, re.MULTILINE | re.DOTALL)
 
 
-def appended(ledger: str) -> dict:
-    """The ledger with the page's entries at the end of their sections."""
-    after = {"grounds": "contenders", "contenders": "runs"}
+def appended(text: str, section: str, entry: str) -> str:
+    """YAML with an entry at the end of a section: before the next line that is indented less."""
+    indent = len(entry) - len(entry.lstrip())
+    (head,) = re.finditer(rf"^ {{{indent - 2}}}{section}:\n", text, re.MULTILINE)
+    after = re.compile(rf"^ {{0,{indent - 1}}}[^\s#]", re.MULTILINE).search(text, head.end())
+    return f"{text[: after.start()]}{entry}\n{text[after.start() :]}"
+
+
+def with_entries() -> str:
+    """The committed ledger with everything of the page."""
+    text = (ROOT / GROUND).read_text()
     for section, entry in entries():
-        head = f"\n{after[section]}:"
-        assert ledger.count(head) == 1
-        ledger = ledger.replace(head, f"\n{entry}{head}")
-    return yaml.safe_load(ledger)
+        text = appended(text, section, entry)
+    return text
+
+
+def matrix_of(ledger: dict) -> dict:
+    return ledger["tables"]["matrix"]
 
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory) -> Project:
     """A copy of the project with what the page adds, and without most of what there is."""
     project = Project(tmp_path_factory.mktemp("your_own") / "project")
-    path = project.root / "config" / "papers" / "ground.yaml"
-    ledger = appended(path.read_text())
-    ledger["grounds"] = {"negative": ledger["grounds"]["negative"]}
-    ledger["contenders"] = {name: ledger["contenders"][name] for name in CONTENDERS}
+    ledger = yaml.safe_load(with_entries())
+    table = matrix_of(ledger)
+    table["columns"] = {"negative": table["columns"]["negative"]}
+    table["rows"] = {name: table["rows"][name] for name in ROWS}
+    table["cells"] = {}
     ledger["artefacts"] = {"ground_matrix": ledger["artefacts"]["ground_matrix"]}
-    path.write_text(yaml.safe_dump(ledger | {"claims": {}}, sort_keys=False))
+    ledger["claims"] = {}
+    (project.root / GROUND).write_text(yaml.safe_dump(ledger, sort_keys=False))
     for name, code in modules().items():
         (project.root / name).write_text(code)
     return project
@@ -56,10 +76,10 @@ def extended(tmp_path_factory) -> Project:
 def test_the_page_has_a_file_and_an_entry_of_each_kind():
     folders = [Path(name).parent.name for name in modules()]
     assert folders == ["groupings", "methods", "partitions"]
-    assert [section for section, _ in entries()] == ["contenders", "contenders", "grounds"]
+    assert [section for section, _ in entries()] == [*["rows"] * 2, *["columns"] * 2, "artefacts"]
 
 
-def test_the_files_keep_the_rules_of_the_project(tmp_path):
+def test_the_files_keep_the_rules_of_the_project():
     import style_checks as style
 
     for name, code in modules().items():
@@ -70,17 +90,19 @@ def test_the_files_keep_the_rules_of_the_project(tmp_path):
 
 def test_the_entries_fit_the_committed_ledger():
     """Anchors that they use are there, and no name is taken."""
-    before = yaml.safe_load((ROOT / "config" / "papers" / "ground.yaml").read_text())
-    after = appended((ROOT / "config" / "papers" / "ground.yaml").read_text())
-    for section, new in {"grounds": ["negative"], "contenders": list(CONTENDERS[1:])}.items():
-        assert list(after[section]) == [*before[section], *new]
+    before, after = yaml.safe_load((ROOT / GROUND).read_text()), yaml.safe_load(with_entries())
+    for section, new in {"columns": ["negative", "pictures"], "rows": list(ROWS[1:])}.items():
+        known = list(matrix_of(before)[section])
+        assert list(matrix_of(after)[section]) == [*known, *new]
+    assert list(after["artefacts"]) == [*before["artefacts"], "ground_pictures"]
 
 
 def test_one_file_and_one_entry_are_planned_as_runs(extended):
     plan = extended.plan(*PLAN)
-    assert subjects(plan, "train") == {f"ground_negative_{name} 0" for name in CONTENDERS}
+    assert subjects(plan, "train") == {f"ground_negative_{name} 0" for name in ROWS}
     assert subjects(plan, "grouping") == {"ground_groups_negative_mean_image 0"}
-    assert subjects(plan, "partition") == {"ground_negative_fedavg 0"}
+    (clients,) = subjects(plan, "partition")
+    assert re.fullmatch(r"negative_[0-9a-f]{16} 0", clients)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +113,7 @@ def matrix(extended) -> pd.DataFrame:
 
 
 def test_they_get_a_row_in_the_matrix(matrix):
-    assert list(matrix.index) == list(CONTENDERS)
+    assert list(matrix.index) == list(ROWS)
     assert set(matrix["ground"]) == {"negative"}
     assert matrix[["accuracy", "gain", "worst", "megabytes", "seconds"]].notna().all(axis=None)
 
@@ -101,16 +123,81 @@ def test_the_clustering_of_the_page_tells_negatives_apart(matrix):
     assert matrix.loc["fedavg", ["agreement", "groups"]].tolist() == [0, 1]
 
 
-def test_the_method_of_the_page_ends_with_everybody_alone(matrix):
+def test_the_method_of_the_page_ends_with_every_client_alone(matrix):
     assert matrix.loc["then_alone", "groups"] == 12
 
 
+def test_what_was_computed_is_kept_for_others(extended, matrix, tmp_path):
+    """The grouping too, which then needs neither clients nor data."""
+    extended.make("archive", *PLAN[1:])
+    clone = Project(tmp_path / "project", extended.root, (*COPIED, "figures"))
+    assert rules(clone.plan(*PLAN)) == {"restore_run", "restore_grouping", "figure", PLAN[0]}
+    clone.make(RECORD, *PLAN[1:])
+    folder = Path(RECORD).parent
+    for name in FILES["grouping"]:
+        here, there = (each.root / folder / name for each in (clone, extended))
+        assert here.read_bytes() == there.read_bytes(), name
+
+
 def test_a_further_entry_leaves_what_was_trained_alone(extended, matrix):
-    path = extended.root / "config" / "papers" / "ground.yaml"
+    path = extended.root / GROUND
     ledger = yaml.safe_load(path.read_text())
-    one_more = {"title": "Local", "citation": "-", "method": {"name": "local"}}
-    ledger["contenders"] |= {"local": one_more}
+    matrix_of(ledger)["rows"]["local"] = {"title": "Local", "method": {"name": "local"}}
     path.write_text(yaml.safe_dump(ledger, sort_keys=False))
     plan = extended.plan(*PLAN)
     assert subjects(plan, "train") == {"ground_negative_local 0"}
     assert {job.rule for job in plan} == {"train", "figure", "ground_matrix"}
+
+
+# ---- A dataset -----------------------------------------------------------------------------------
+
+
+def draw(folder: Path) -> None:
+    """Circles and squares of six owners, 40 to train with and ten to test on each."""
+    across, down = np.meshgrid(np.arange(32) - 16, np.arange(32) - 16)
+    shapes = {"circle": np.hypot(across, down), "square": np.maximum(abs(across), abs(down))}
+    random = np.random.default_rng(0)
+    for split, count in (("train", 20), ("test", 5)):
+        for label, distance in shapes.items():
+            (folder / split / label).mkdir(parents=True)
+            for owner in range(6):
+                for number in range(count):
+                    pixels = np.uint8(255 * (distance < random.integers(6, 14)))
+                    Image.fromarray(pixels).save(folder / split / label / f"{owner}_{number}.png")
+
+
+@pytest.fixture(scope="module")
+def illustrated(tmp_path_factory) -> Project:
+    """A copy of the project with the dataset of the page, and the ledger with its entries alone."""
+    project = Project(tmp_path_factory.mktemp("pictures") / "project")
+    draw(project.root / "pictures")
+    _, chapter = PAGE.split("## A dataset")
+    code, entry = re.findall(r"```(?:python|yaml)\n(.*?)^```", chapter, re.MULTILINE | re.DOTALL)[
+        :2
+    ]
+    environment = {"HF_HOME": str(project.root / "hub"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, cwd=project.root, env=environment, check=True, capture_output=True)
+    with (project.root / "config" / "datasets.yaml").open("a") as file:
+        file.write(f"\n{entry}")
+    text = (ROOT / GROUND).read_text()
+    for section, added in entries()[-2:]:
+        text = appended(text, section, added)
+    (project.root / GROUND).write_text(text)
+    return project
+
+
+def test_a_dataset_of_one_s_own_is_planned_and_trained(illustrated):
+    """With all six methods and, because every training takes seconds, two of them."""
+    plan = illustrated.plan(*PICTURES)
+    six = ("fedavg", "local", "cfl", "ifca", "fedsem", "pacfl")
+    assert subjects(plan, "train") == {f"ground_pictures_{row} 0" for row in six}
+    assert subjects(plan, "grouping") == {"ground_groups_pictures_pacfl 0"}
+    assert subjects(plan, "dataset") == {"pictures"}
+    with illustrated.edited(str(GROUND), ", ".join(six), ", ".join(six[:2])):
+        illustrated.make(*PICTURES)
+    folder = illustrated.root / "results/desktop/artefacts/ground_pictures"
+    table = pd.read_csv(folder / "ground_pictures.csv")
+    last = table.dropna(subset=["accuracy"]).groupby("contender")["accuracy"].last()
+    assert set(last.index) == set(six[:2])
+    assert last["local"] > 60  # of two classes

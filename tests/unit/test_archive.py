@@ -1,0 +1,201 @@
+"""Archives: records go in without the models of runs and come out byte for byte."""
+
+from itertools import permutations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from tiny_results import RECORD, STUDY, contents, write_run
+
+from clustered_fl.errors import InputError
+from clustered_fl.files import write_json
+from clustered_fl.records import archive
+from clustered_fl.records.archive import Key, Packed, pack, union, unpack
+
+KEY = Key("run", "one", 0)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A record as a run leaves it."""
+    write_run(tmp_path / "run")
+    (tmp_path / "run/models.safetensors").write_bytes(b"learnt")
+    return tmp_path / "run"
+
+
+def record(seed: int = 0, made_by: str = "here", **changes) -> Packed:
+    """The record of a run."""
+    files = {"record.json": b"{}", "cost.json": b"{}", "rounds.parquet": b"numbers"}
+    about = {"kind": "run", "entry": "one", "name": "one", "identity": "i", "data": "d"}
+    return Packed(**about | {"seed": seed, "made_by": made_by, "files": files} | changes)
+
+
+def known(*records: Packed) -> dict[Key, Packed]:
+    return {each.key: each for each in records}
+
+
+# ---- From a folder and back ----------------------------------------------------------------------
+
+
+def test_models_and_what_is_not_asked_for_stay_out(folder):
+    wanted = contents(folder).keys() - {"models.safetensors"}
+    for name in ("signatures.safetensors", archive.MARK, ".cost.json.part"):
+        (folder / name).write_bytes(b"not this")
+    (folder / "below").mkdir()
+    packed = pack(KEY, "family", folder, "version 1", left_out=["signatures.safetensors"])
+    assert packed.files == {name: (folder / name).read_bytes() for name in wanted}
+    assert packed.files.keys() == {"record.json", "cost.json", "rounds.parquet"}
+    assert (packed.key, packed.entry, packed.made_by) == (KEY, "family", "version 1")
+    assert (packed.identity, packed.data) == (RECORD["identity"], RECORD["data"]["digest"])
+
+
+def test_a_record_without_data_or_identity_has_none(tmp_path):
+    write_json(tmp_path / "record.json", {key: STUDY[key] for key in STUDY if key != "identity"})
+    packed = pack(Key("study", "toy", 0), "toy", tmp_path, "")
+    assert (packed.identity, packed.data) == ("", "")
+
+
+def test_a_folder_without_a_record_is_one_sentence(folder):
+    (folder / "record.json").unlink()
+    with pytest.raises(InputError, match="cannot read .*record.json"):
+        pack(KEY, "one", folder, "")
+
+
+def test_a_record_is_put_in_place_as_it_was_and_marked(folder, tmp_path):
+    packed = pack(KEY, "one", folder, "")
+    unpack(packed, tmp_path / "there")
+    found = contents(tmp_path / "there")
+    assert found.pop(archive.MARK) == packed.identity.encode()
+    assert found == packed.files
+    assert pack(KEY, "one", tmp_path / "there", "") == packed
+
+
+def test_the_record_itself_comes_last(folder, tmp_path):
+    """Its presence says that all else is there, the mark too."""
+    packed = pack(KEY, "one", folder, "")
+    unwritable = packed._replace(files={**packed.files, "record.json": None})
+    with pytest.raises(TypeError):
+        unpack(unwritable, tmp_path / "there")
+    assert contents(tmp_path / "there").keys() == {"cost.json", "rounds.parquet", archive.MARK}
+
+
+# ---- One file ------------------------------------------------------------------------------------
+
+FILES = st.dictionaries(st.text(min_size=1, max_size=5), st.binary(max_size=20), max_size=3)
+PACKED = st.builds(
+    Packed,
+    kind=st.sampled_from(["run", "grouping", "encoder", "study"]),
+    entry=st.text(max_size=3),
+    name=st.sampled_from(["one", "two"]),
+    seed=st.integers(0, 2),
+    identity=st.text(max_size=3),
+    data=st.text(max_size=3),
+    made_by=st.text(max_size=3),
+    files=FILES,
+)
+
+
+@settings(max_examples=40)
+@given(records=st.lists(PACKED, max_size=4))
+def test_records_survive_writing_and_reading(tmp_path, records):
+    archive.write(tmp_path / archive.FILE, known(*records).values())
+    assert archive.read(tmp_path / archive.FILE) == known(*records)
+    without = {key: packed._replace(files={}) for key, packed in known(*records).items()}
+    assert archive.read(tmp_path / archive.FILE, files=False) == without
+
+
+def test_equal_records_are_equal_bytes_in_any_order(tmp_path):
+    """Of the records, and of their files."""
+    backwards = record(2, files=dict(reversed(record(2).files.items())))
+    others = [record(0), record(1), record(0, kind="grouping", name="two")]
+    written = set()
+    for last in (record(2), backwards):
+        for order in permutations([*others, last]):
+            archive.write(tmp_path / archive.FILE, order)
+            written.add((tmp_path / archive.FILE).read_bytes())
+    assert len(written) == 1
+    archive.write(tmp_path / archive.FILE, [record(0, identity="j")])
+    assert (tmp_path / archive.FILE).read_bytes() not in written
+
+
+def test_records_that_resemble_each_other_are_small_together(tmp_path):
+    """As those of several seeds do."""
+    numbers = bytes(range(256)) * 40
+    records = [record(seed, files={"rounds.parquet": numbers}) for seed in range(20)]
+    archive.write(tmp_path / archive.FILE, records)
+    assert (tmp_path / archive.FILE).stat().st_size < len(numbers)
+
+
+def test_no_archive_has_no_records(tmp_path):
+    assert archive.read(tmp_path / archive.FILE) == {}
+
+
+def truncated(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [truncated, lambda content: b"", lambda content: b"no archive at all"],
+    ids=["truncated", "empty", "something else"],
+)
+def test_a_damaged_archive_is_one_sentence(tmp_path, damage):
+    path = tmp_path / archive.FILE
+    archive.write(path, [record(seed) for seed in range(3)])
+    path.write_bytes(damage(path.read_bytes()))
+    for files in (True, False):
+        with pytest.raises(InputError) as caught:
+            archive.read(path, files)
+        assert str(caught.value).startswith(f"cannot read {path}: ")
+        assert str(caught.value).endswith("; take it from the repository")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_table_of_something_else_is_one_sentence(tmp_path):
+    path = tmp_path / archive.FILE
+    parquet.write_table(pa.table({"kind": ["run"], "seed": [0]}), path)
+    with pytest.raises(InputError, match=f"cannot read {path}: "):
+        archive.read(path)
+
+
+def test_an_archive_that_cannot_be_written_leaves_the_former(tmp_path):
+    path = tmp_path / archive.FILE
+    archive.write(path, [record(0)])
+    with pytest.raises(pa.ArrowException):
+        archive.write(path, [record("zero")])
+    assert archive.read(path) == known(record(0))
+    assert [each.name for each in tmp_path.iterdir()] == [archive.FILE]
+
+
+# ---- Two archives --------------------------------------------------------------------------------
+
+
+def test_archives_with_different_seeds_are_joined():
+    first, second = known(record(0), record(1)), known(record(2), record(0, name="two"))
+    assert union(first, second) == first | second
+    assert union(first, {}) == union({}, first) == first
+
+
+def test_equal_results_of_two_machines_are_one():
+    files = record().files | {"record.json": b'{"device": "other"}', "cost.json": b"dear"}
+    here, there = record(made_by="here"), record(made_by="there", files=files)
+    assert union(known(here, record(1)), known(there)) == known(here, record(1))
+    assert union(known(there), known(here)) == known(there)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"identity": "j"},
+        {"files": record().files | {"rounds.parquet": b"other numbers"}},
+        {"files": record().files | {"more.parquet": b""}},
+    ],
+    ids=["other identity", "other measurements", "more files"],
+)
+def test_two_results_of_the_same_are_one_sentence(changes):
+    ours, theirs = known(record(1), record(0)), known(record(made_by="there", **changes))
+    sentence = "run one, seed 0, has two results, made by here and there; remove one of them"
+    with pytest.raises(InputError, match=f"^{sentence}$"):
+        union(ours, theirs)

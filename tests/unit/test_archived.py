@@ -1,0 +1,245 @@
+"""Which published records a plan takes: those that it would compute to the same result."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tiny_ledger import SMALL, changed, write
+
+from clustered_fl.data import dataset as datasets
+from clustered_fl.errors import InputError
+from clustered_fl.files import write_json
+from clustered_fl.ledger.settings import Settings
+from clustered_fl.records import archive
+from clustered_fl.records.archive import MARK, Key, Packed
+from clustered_fl.workflow import kinds
+from clustered_fl.workflow.plan import Plan
+
+ARCHIVE = Path("figures/demo/small/records.parquet")
+RUNS = {Key("run", name, seed) for name in ("one", "network", "clustered") for seed in (0, 1)}
+GROUPINGS = {Key("grouping", name, seed) for name in ("groups", "profiled") for seed in (0, 1)}
+EVERY = RUNS | GROUPINGS | {Key("encoder", "code", 0), Key("study", "toy", 0)}
+MNIST = Path("data/builtin/mnist.safetensors")
+
+
+@pytest.fixture
+def planned(tmp_path, monkeypatch):
+    """The plan of a ledger in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def planned(ledger: dict = SMALL, **settings) -> Plan:
+        write(tmp_path, ledger)
+        return Plan(Settings(**settings), tmp_path)
+
+    return planned
+
+
+def of(key: Key) -> SimpleNamespace:
+    return SimpleNamespace(name=key.name, seed=key.seed)
+
+
+def record(plan: Plan, key: Key, data: str = "") -> Packed:
+    """A record as the plan would compute it."""
+    content = {"identity": plan.identity(of(key)), "data": {"digest": data}}
+    files = {"record.json": json.dumps(content).encode()}
+    return Packed(key.kind, key.name, key.name, key.seed, content["identity"], data, "v1", files)
+
+
+@pytest.fixture
+def published(planned) -> dict[Key, Packed]:
+    """An archive with everything that the small ledger computes."""
+    plan = planned()
+    records = {key: record(plan, key) for key in EVERY}
+    archive.write(ARCHIVE, records.values())
+    return records
+
+
+def without(name: str) -> set[Key]:
+    return {key for key in EVERY if key.name != name}
+
+
+# ---- What fits -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_taken_where_nothing_is_published(planned):
+    archives = planned().archives
+    assert (archives.taken, archives.told()) == (set(), "")
+
+
+def test_everything_that_was_computed_alike_is_taken(planned, published):
+    archives = planned().archives
+    assert archives.taken == EVERY
+    assert (
+        archives.told() == f"{len(EVERY)} published records are taken in place of being computed."
+    )
+
+
+def test_nothing_is_taken_if_everything_is_to_be_computed_here(planned, published):
+    assert planned(archive=False).archives.taken == set()
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "stale"),
+    [
+        ("runs/one/rounds", 6, {"one"}),
+        ("runs/one/model/name", "le_net", {"one"}),
+        ("runs/one/purpose", "something else", set()),
+        ("runs/one/minutes", {"demo": 99}, set()),
+        ("groupings/groups/method/clusters", 3, {"groups", "clustered"}),
+        ("encoders/code/training/epochs", 2, {"code", "groups", "clustered"}),
+        ("runs/network/rounds", 6, {"network", "profiled"}),
+        ("studies/toy/settings", {"spread": 2.0}, {"toy"}),
+    ],
+)
+def test_what_was_computed_with_other_settings_is_not_taken(
+    planned, published, place, value, stale
+):
+    """Nor what rests on it."""
+    archives = planned(changed(place, value)).archives
+    assert archives.taken == {key for key in EVERY if key.name not in stale}
+
+
+def test_what_was_computed_by_other_code_is_not_taken(planned, published, monkeypatch):
+    def other(*entries: str) -> str:
+        return "other" if "clustered_fl.jobs.encode:execute" in entries else known(*entries)
+
+    known = kinds.of_code
+    monkeypatch.setattr(kinds, "of_code", other)
+    stale = {"code", "groups", "clustered"}
+    assert planned().archives.taken == {key for key in EVERY if key.name not in stale}
+
+
+def test_clients_made_by_other_code_make_other_records(planned, published, monkeypatch):
+    monkeypatch.setattr("clustered_fl.workflow.plan.code_of", lambda config: "other")
+    assert {key.kind for key in planned().archives.taken} == {"study", "encoder"}
+
+
+def test_a_record_of_a_seed_or_an_entry_that_is_not_asked_for_stays_where_it_is(planned, published):
+    archives = planned(seeds=1).archives
+    assert archives.taken == {key for key in EVERY if key.seed == 0}
+    runs = {name: run for name, run in SMALL["runs"].items() if name != "one"}
+    figure = SMALL["artefacts"]["small_fig"] | {"runs": []}
+    ledger = SMALL | {"runs": runs, "artefacts": {"small_fig": figure}, "claims": {}}
+    assert planned(ledger).archives.taken == without("one")
+
+
+def test_the_user_is_told_what_is_not_taken(planned, published):
+    text = planned(changed("runs/one/rounds", 6)).archives.told()
+    rest = "Of other settings, code or data, and not taken: one (seed 0), one (seed 1)."
+    assert text.startswith(f"{len(EVERY) - 2} published records are taken ")
+    assert text.endswith(rest)
+    archive.write(ARCHIVE, [published[key]._replace(identity="") for key in EVERY])
+    assert planned().archives.told().endswith(f" and {len(EVERY) - 8} more.")
+
+
+def test_a_record_that_is_too_old_to_say_what_it_is_is_not_taken(planned, published):
+    key = Key("run", "one", 0)
+    archive.write(ARCHIVE, [published[key]._replace(identity="")])
+    assert planned().archives.taken == set()
+
+
+def test_a_damaged_archive_is_one_sentence(planned, published):
+    ARCHIVE.write_bytes(ARCHIVE.read_bytes()[:100])
+    with pytest.raises(InputError, match="cannot read figures/demo/small/records.parquet: "):
+        planned()
+
+
+def test_a_record_of_stand_ins_is_not_taken_for_one_of_real_data(planned, published):
+    """Also where no data are at hand to be compared."""
+    assert planned(source="download").archives.taken == {Key("study", "toy", 0)}
+
+
+# ---- Data ----------------------------------------------------------------------------------------
+
+
+def digest_at_hand() -> str:
+    """Prepare a dataset; its digest."""
+    x = np.random.default_rng(0).integers(0, 256, (20, 1, 28, 28), dtype=np.uint8)
+    labels = tuple("0123456789")
+    data = datasets.build("mnist", "builtin", x, np.arange(20) % 10, 10, labels)
+    datasets.save(data, MNIST)
+    return data.digest
+
+
+def test_a_record_of_other_data_than_those_at_hand_is_not_taken(planned, published):
+    key, digest = Key("run", "one", 0), digest_at_hand()
+    other = Key("run", "one", 1)
+    plan = planned()
+    archive.write(ARCHIVE, [record(plan, key, digest), record(plan, other, "of other data")])
+    assert planned().archives.taken == {key}
+    MNIST.unlink()
+    assert planned().archives.taken == {key, other}
+
+
+# ---- What is here already ------------------------------------------------------------------------
+
+
+def compute(key: Key, plan: Plan, identity: str | None = None) -> Path:
+    """Leave a record as a job does."""
+    (kind,) = (kind for kind in plan.kinds if kind.name == key.kind)
+    folder = Path(kind.folder(key.name, key.seed))
+    write_json(folder / "record.json", {"identity": identity or plan.identity(of(key))})
+    return folder
+
+
+def test_what_was_computed_here_stays(planned, published):
+    key = Key("run", "one", 1)
+    folder = compute(key, planned())
+    assert planned().archives.taken == EVERY - {key}
+    (folder / MARK).write_text("")
+    assert planned().archives.taken == EVERY
+
+
+def test_what_was_computed_here_with_other_settings_is_replaced(planned, published):
+    compute(Key("run", "one", 1), planned(), identity="of other settings")
+    assert planned().archives.taken == EVERY
+
+
+def test_what_was_computed_here_and_is_up_to_date_is_finished(planned):
+    plan = planned()
+    compute(Key("run", "one", 1), plan)
+    compute(Key("run", "clustered", 1), plan, identity="of other settings")
+    (compute(Key("study", "toy", 0), plan) / MARK).write_text("")
+    found = planned().finished()
+    assert [(row.kind, row.name, row.seed) for row in found.itertuples()] == [("run", "one", 1)]
+
+
+# ---- What networks have learnt -------------------------------------------------------------------
+
+
+def test_a_profiler_that_a_grouping_to_be_computed_needs_is_trained(planned, published):
+    """The models of runs are in no archive."""
+    missing = Key("grouping", "profiled", 1)
+    archive.write(ARCHIVE, [each for key, each in published.items() if key != missing])
+    assert planned().archives.taken == EVERY - {missing, Key("run", "network", 1)}
+    compute(missing, planned())
+    assert planned().archives.taken == EVERY - {missing}
+
+
+def test_an_encoder_is_taken_with_what_it_has_learnt(planned, published):
+    missing = Key("grouping", "groups", 1)
+    archive.write(ARCHIVE, [each for key, each in published.items() if key != missing])
+    assert planned().archives.taken == EVERY - {missing}
+
+
+# ---- How the workflow asks -----------------------------------------------------------------------
+
+
+def test_the_rules_restore_what_is_taken_and_nothing_else(planned, published):
+    plan = planned(changed("runs/one/rounds", 6))
+    archives = plan.archives
+    runs = [f"{name}/seed{seed}" for name in ("network", "clustered") for seed in (0, 1)]
+    pattern = archives.constraint(plan.run)
+    assert [name for name in runs if re.fullmatch(pattern, name)] == runs
+    assert not any(re.fullmatch(pattern, f"one/seed{seed}") for seed in (0, 1))
+    assert not re.fullmatch(pattern, "network/seed11")
+    assert re.fullmatch(archives.constraint(plan.encoder), "code")
+    asked = SimpleNamespace(record="network/seed1")
+    assert archives.file_of(plan.run)(asked) == str(ARCHIVE)
+    assert Key(*json.loads(archives.key_of(plan.run)(asked))) == Key("run", "network", 1)
+    asked = SimpleNamespace(record="toy")
+    assert Key(*json.loads(archives.key_of(plan.study)(asked))) == Key("study", "toy", 0)
+    assert planned(archive=False).archives.constraint(plan.run) == "none"

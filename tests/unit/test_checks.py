@@ -1,0 +1,292 @@
+"""What a ledger sets is checked before anything runs, and a mistake is named by its entry."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_ledger import ABOUT, FIGURE, RUN, SMALL, changed, write
+
+from clustered_fl.data.registry import read_registry
+from clustered_fl.errors import InputError
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.workflow.checks import check, check_claim
+from clustered_fl.workflow.fingerprint import ROOT
+
+CONFIG = Path(__file__).parents[2] / "config"
+PAPERS = sorted(path.stem for path in (CONFIG / "papers").glob("*.yaml"))
+DATASETS = read_registry(CONFIG / "datasets.yaml")
+BELOW = {"grouping": "groupings", "encoder": "encoders", "profiler": "runs"}
+PARTS = {
+    "runs": ("federation", "model", "training", "method", "scales", "sweep"),
+    "groupings": ("federation", "method", "scales"),
+    "encoders": ("model", "training", "scales"),
+    "studies": ("settings", "scales"),
+}
+
+
+@pytest.fixture(scope="module")
+def ledgers() -> dict[str, Ledger]:
+    return {paper: load_ledger(CONFIG / "papers" / f"{paper}.yaml") for paper in PAPERS}
+
+
+@pytest.fixture
+def checked(tmp_path):
+    """Loads and checks a ledger as the plan does."""
+
+    def checked(content: dict[str, Any]) -> None:
+        check({content["paper"]: load_ledger(write(tmp_path, content))}, DATASETS)
+
+    return checked
+
+
+def test_the_committed_ledgers_pass(ledgers):
+    check(ledgers, DATASETS)
+
+
+# ---- Mistakes in what there is -------------------------------------------------------------------
+
+
+def mistakes(part: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A mistyped key and a value of a wrong type at every place of a part: place, wrong part."""
+    for key, value in part.items():
+        yield f"{key}s", {f"{each}s" if each == key else each: part[each] for each in part}
+        yield key, part | {key: [{}]}
+        for place, wrong in mistakes(value) if isinstance(value, dict) else ():
+            yield f"{key}.{place}", part | {key: wrong}
+
+
+def alone(ledger: Ledger, section: str, name: str) -> dict[str, Any]:
+    """A ledger with one entry and what it rests on."""
+    entry = getattr(ledger, section)[name].model_dump(exclude_unset=True)
+    found = ABOUT | {"paper": ledger.paper, section: {name: entry}}
+    for key, below in BELOW.items():
+        if entry.get(key):
+            inner = alone(ledger, below, entry[key])
+            for each in PARTS.keys() & inner.keys():
+                found[each] = inner[each] | found.get(each, {})
+    return found
+
+
+def kind_of(own: dict[str, Any], place: str) -> str:
+    """What the part of an entry at a place is called."""
+    inner = next(
+        (own[part] for part in place.split(".") if part in ("federation", "model", "method")), own
+    )
+    return str(inner.get("kind", inner.get("name", inner.get("function"))))
+
+
+def distinct(ledgers: dict[str, Ledger], section: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Entry, place and a ledger with a mistake there; of entries that are alike the first."""
+    seen = set()
+    for ledger in ledgers.values():
+        for name, entry in getattr(ledger, section).items():
+            own = entry.model_dump(exclude_unset=True)
+            for place, wrong in mistakes(
+                {part: own[part] for part in PARTS[section] if own.get(part)}
+            ):
+                known = kind_of(own, place), place
+                if "." in place and known not in seen:
+                    seen.add(known)
+                    content = alone(ledger, section, name)
+                    content[section][name] |= wrong
+                    yield name, place, content
+
+
+@pytest.mark.parametrize("section", PARTS)
+def test_a_mistake_anywhere_is_refused_in_a_sentence_that_names_the_entry(
+    ledgers, checked, section
+):
+    accepted, unnamed = [], []
+    for name, place, content in distinct(ledgers, section):
+        try:
+            checked(content)
+        except InputError as error:
+            sentence = str(error)
+            if name not in sentence or len(sentence.splitlines()) > 1:
+                unnamed.append((name, place, sentence))
+        else:
+            accepted.append((name, place))
+    assert (accepted, unnamed) == ([], [])
+
+
+# ---- Mistakes in what is asked of it -------------------------------------------------------------
+
+
+def test_the_small_ledger_passes(checked):
+    checked(SMALL)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "sentence"),
+    [
+        (
+            "runs/one/dataset",
+            "mnits",
+            "run one at scale demo: there is no dataset 'mnits'; allowed",
+        ),
+        ("encoders/code/dataset", "mnits", "encoder code at scale demo: there is no dataset 'mni"),
+        (
+            "runs/one/method",
+            {"name": "magic"},
+            "run one at scale demo: unknown method 'magic'; all",
+        ),
+        ("runs/one/method", {}, "run one at scale demo: {} needs a text as its 'name'"),
+        ("runs/one/model", {"name": "big"}, "run one at scale demo: unknown model 'big'; allowed"),
+        ("runs/one/model", {"name": ["a"]}, """{"name": ["a"]} needs a text as its 'name'"""),
+        ("encoders/code/model", {"name": "mlp"}, "encoder code at scale demo: unknown autoencoder"),
+        ("groupings/groups/method", {"name": "x"}, "grouping groups at scale demo: unknown group"),
+        (
+            "runs/one/federation",
+            {"kind": "by_colour"},
+            "run one at scale demo: unknown partition 'by_colour'; allowed are congruent_pair, d",
+        ),
+        (
+            "runs/one/federation",
+            RUN["federation"] | {"share": 2},
+            "run one at scale demo: partition label_swap: share = 2 is not allowed: input should",
+        ),
+        (
+            "runs/one/scales",
+            {"paper": {"training": {"lr": -1}}},
+            "run one at scale paper: local training: lr = -1 is not allowed: input should be",
+        ),
+        (
+            "runs/one/method",
+            {"name": "one_shot"},
+            "run one at scale demo: the method needs a grouping; name one with `grouping:` in",
+        ),
+        (
+            "runs/one/grouping",
+            "groups",
+            "run one at scale demo: method fedavg averages by no grouping; drop `grouping:` from",
+        ),
+        (
+            "runs/one/method",
+            {"name": "fedavg", "relatedness": [[1]]},
+            "run one at scale demo: method fedavg has no setting 'relatedness'; allowed are",
+        ),
+        (
+            "studies/toy/function",
+            "cfl.violations.nothing",
+            "study toy at scale demo: clustered_fl.theory.cfl.violations has no nothing",
+        ),
+        (
+            "studies/toy/function",
+            "nothing.at_all",
+            "study toy at scale demo: the plan names the mod",
+        ),
+        (
+            "studies/toy/settings",
+            {"clients": 3},
+            "study cfl.violations.assumption_violations has no",
+        ),
+        (
+            "claims/S-1/measure",
+            {"name": "acuracy"},
+            "claim S-1: clustered_fl.claims.measures has no",
+        ),
+        (
+            "claims/S-1/measure",
+            {"name": "cfl.nothing"},
+            "claim S-1: clustered_fl.claims.cfl has no",
+        ),
+        (
+            "claims/S-1/measure",
+            {"name": "no.thing"},
+            "claim S-1: the plan names the module clustere",
+        ),
+        ("claims/S-1/measure", {}, "claim S-1: a measure needs a name"),
+        (
+            "claims/S-1/measure",
+            {"name": "values", "study": "toy", "numbers": {"x": {"table": "t", "colum": "c"}}},
+            "claim S-1: measure measures.values needs the setting 'numbers.x.column', which is mis",
+        ),
+        ("claims/S-1/measure/of", ["two"], "claim S-1: 'two' is none of the runs of the ledger"),
+        ("claims/S-1/measure/of", ["x.*"], "claim S-1: no cell 'x.*' has one of runs"),
+        ("claims/S-1/holds_if", {"one": ">0"}, "claim S-1: the bound '>0'; allowed are such as"),
+        ("claims/S-1/holds_if", {"one": "~ 1"}, "claim S-1: the bound '~ 1'; allowed are >, >=, <"),
+    ],
+)
+def test_what_there_is_not_is_named_with_what_is_allowed(checked, place, value, sentence):
+    with pytest.raises(InputError) as caught:
+        checked(changed(place, value))
+    (line,) = str(caught.value).splitlines()
+    assert sentence in line
+
+
+def test_a_grouping_with_a_profiler_must_be_able_to_use_one(checked):
+    with pytest.raises(InputError, match="grouping profiled at scale demo: grouping pacfl uses no"):
+        checked(changed("groupings/profiled/method", {"name": "pacfl", "clusters": 2}))
+
+
+def test_every_measure_refuses_a_mistake_in_its_arguments(ledgers):
+    accepted, sentences, seen = [], [], set()
+    for ledger in ledgers.values():
+        for name, claim in ledger.claims.items():
+            measure = claim.measure["name"]
+            arguments = {key: value for key, value in claim.measure.items() if key != "name"}
+            for place, wrong in mistakes(arguments):
+                # Deeper there are names of numbers and of columns, which can be anything.
+                if "." in place or (measure, place) in seen:
+                    continue
+                seen.add((measure, place))
+                changed = claim.model_copy(update={"measure": wrong | {"name": measure}})
+                try:
+                    check_claim(changed, ledger)
+                except InputError as error:
+                    sentences += str(error).splitlines()
+                else:
+                    accepted.append((name, place))
+    assert accepted == []
+    assert len(sentences) == len(seen)
+
+
+# ---- What several ledgers share ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("section", ["runs", "groupings", "encoders", "studies", "artefacts"])
+def test_a_name_is_taken_in_all_ledgers_together(tmp_path, section):
+    """Records and targets of all papers lie side by side."""
+    entry = next(iter(SMALL[section].values()))
+    name = "one" if section == "artefacts" else "small_fig"
+    other = ABOUT | {"paper": "other", section: {name: entry}}
+    if section == "artefacts":
+        other[section] = {name: FIGURE}
+    if section == "groupings":
+        other[section] = {name: entry | {"encoder": None}}
+    ledgers = {each["paper"]: load_ledger(write(tmp_path, each)) for each in (SMALL, other)}
+    with pytest.raises(InputError, match=rf"other: the name '{name}' is taken \(small\)"):
+        check(ledgers, DATASETS)
+
+
+def test_no_artefact_is_called_like_a_paper(checked):
+    content = changed("artefacts/small", FIGURE)
+    with pytest.raises(InputError, match=r"small: the name 'small' is taken \(name of a paper\)"):
+        checked(content)
+
+
+def test_the_plan_checks_everything_without_importing_torch():
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from clustered_fl.workflow.plan import Plan\n"
+        "from clustered_fl.ledger.settings import Settings\n"
+        f"config = Path({str(CONFIG)!r})\n"
+        "plan = Plan(Settings(), config / 'papers', registry=config / 'datasets.yaml')\n"
+        "print(*plan.ledgers, {'torch', 'numba', 'sklearn', 'umap', 'scipy'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(ROOT)},
+        cwd=CONFIG.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [
+        *("cfl", "flt", "repa", "ground"),
+        "set()",
+    ]

@@ -1,0 +1,447 @@
+"""Arrays of one's own give what the workflow gives for them, and what does not fit is refused."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import clustered_fl
+from clustered_fl.data import dataset as datasets
+from clustered_fl.data import federation as federations
+from clustered_fl.data.dataset import Dataset
+from clustered_fl.data.partitions import build_federation
+from clustered_fl.encoders.storage import load_encoder
+from clustered_fl.errors import InputError
+from clustered_fl.groupings import repa, signatures, wd
+from clustered_fl.groupings.clients import clients_of
+from clustered_fl.groupings.profiles.network import load_profiler
+from clustered_fl.jobs import encode, group
+from clustered_fl.jobs import train as runs
+from clustered_fl.records import reading as records
+from clustered_fl.records import relatedness
+from clustered_fl.records.reading import Origin
+
+SIDE, IMAGES, OWNERS = 16, 300, ("ada", "ben", "cleo", "dan", "eve", "fay")
+GROUPS = {"ada": 0, "ben": 1, "cleo": 0, "dan": 1, "eve": 0, "fay": 1}
+CLASSES = ("ant", "bee", "cat", "dog")
+TRAINING = {"epochs": 1, "batch_size": 10, "lr": 0.1}
+CFL = {"name": "cfl", "auto": True, "eps_1": 2.0, "eps_2": 0.0, "min_rounds": 2, "min_size": 2}
+ENCODER = {"name": "conv_autoencoder", "code": 6}
+PROFILER = {"name": "supervised_autoencoder", "code": 8, "normalise": [0.4, 0.3]}
+ADAM = {"epochs": 1, "batch_size": 16, "lr": 2e-3, "optimiser": "adam"}
+FLT = {"name": "flt", "k": 3, "gamma": 0.1, "manifold": {"neighbours": 4, "dimensions": 6}}
+PACFL = {"name": "pacfl", "clusters": 2}
+ORIGIN = Origin("code", "identity")
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    """Noisy pictures of four things and their owners: half of them own ants and bees only."""
+    rng = np.random.default_rng(0)
+    owners = rng.choice(OWNERS, IMAGES)
+    group = np.array([GROUPS[owner] for owner in owners])
+    y = 2 * group + rng.integers(2, size=IMAGES)
+    things = rng.integers(0, 256, (4, 4, 4)).repeat(4, axis=1).repeat(4, axis=2)
+    x = 0.7 * things[y] + 0.3 * rng.integers(0, 256, (IMAGES, SIDE, SIDE))
+    return x.astype(np.uint8), np.array(CLASSES)[y], owners
+
+
+@pytest.fixture(scope="module")
+def clients(arrays):
+    return clustered_fl.federation(*arrays, groups=GROUPS)
+
+
+@pytest.fixture(scope="module")
+def files(clients, tmp_path_factory):
+    """The same clients, as the workflow keeps them."""
+    folder = tmp_path_factory.mktemp("files")
+    datasets.save(clients.dataset, folder / "data")
+    federations.save(clients.federation, folder / "federation")
+    return {"data": folder / "data", "federation": folder / "federation"}
+
+
+def ignore(line: str) -> None:
+    """Tell no progress."""
+
+
+# ---- Who holds what -----------------------------------------------------------------------------
+
+
+def named_images(x, y) -> list[tuple[bytes, str]]:
+    return sorted((image.tobytes(), str(label)) for image, label in zip(x, y, strict=True))
+
+
+def of_client(dataset: Dataset, rows) -> list[tuple[bytes, str]]:
+    return named_images(dataset.x[rows], [dataset.classes[y] for y in dataset.y[rows]])
+
+
+@pytest.mark.parametrize("numbers", [False, True], ids=["names", "numbers"])
+def test_every_owner_is_a_client_with_its_images(arrays, numbers):
+    x, y, owners = arrays
+    if numbers:
+        owners = np.searchsorted(OWNERS, owners) * 7 + 3
+    made = clustered_fl.federation(x, y, owners)
+    assert made.names == (tuple(range(3, 45, 7)) if numbers else OWNERS)
+    assert made.dataset.classes == CLASSES
+    for client, name in enumerate(made.names):
+        rows = made.federation.rows_of(client)
+        assert of_client(made.dataset, rows) == named_images(x[owners == name], y[owners == name])
+
+
+def test_a_part_of_each_clients_images_is_tested_on_and_never_trained_on(arrays):
+    made = clustered_fl.federation(*arrays, held_out=0.3)
+    trained = np.concatenate(made.federation.train)
+    tests = np.concatenate([made.federation.tests_of(client) for client in range(len(OWNERS))])
+    assert sorted([*trained, *tests]) == list(range(IMAGES))
+    assert trained.max() < made.dataset.train_rows <= tests.min()
+    for client in range(len(OWNERS)):
+        rows = made.federation.rows_of(client)
+        assert len(made.federation.tests_of(client)) == round(0.3 * len(rows))
+
+
+def test_the_seed_says_what_is_tested_on(arrays, clients):
+    again, other = (clustered_fl.federation(*arrays, seed=seed) for seed in (0, 1))
+    assert again.dataset.digest == clients.dataset.digest
+    assert other.dataset.digest != clients.dataset.digest
+
+
+def test_true_groups_are_those_of_the_owners(arrays, clients):
+    assert clients.federation.groups.tolist() == list(GROUPS.values())
+    assert clustered_fl.federation(*arrays).federation.groups.tolist() == [0] * 6
+
+
+def test_a_partition_deals_the_images_out_in_place_of_owners(arrays):
+    x, y, _ = arrays
+    settings = {"kind": "label_swap", "clients": 4, "groups": 2, "samples": 20}
+    made = clustered_fl.federation(x, y, partition=settings, held_out=0.4, seed=3)
+    assert made.names == (0, 1, 2, 3)
+    assert made.dataset.train_rows == 180
+    assert of_client(made.dataset, range(IMAGES)) == named_images(x, y)
+    expected = build_federation(made.dataset, 3, **settings)
+    np.testing.assert_array_equal(made.federation.train, expected.train)
+    np.testing.assert_array_equal(made.federation.label_maps, expected.label_maps)
+    tests = [row for client in range(4) for row in made.federation.tests_of(client)]
+    assert min(tests) >= 180 > max(map(max, made.federation.train))
+
+
+def test_a_partition_that_changes_images_changes_them(arrays):
+    x, y, _ = arrays
+    partition = {"kind": "rotation", "clients": 4, "groups": 2}
+    made = clustered_fl.federation(x, y, partition=partition)
+    upright, turned = {image.tobytes() for image in x}, {x[::-1, ::-1].tobytes() for x in x}
+    for client, known in enumerate((upright, upright, turned, turned)):
+        rows = made.federation.rows_of(client)
+        assert {image.tobytes() for image in made.dataset.x[rows]} < known
+    drifting = {"kind": "dirichlet", "clients": 4, "alpha": None, "drift": {"transforms": 2}}
+    still = clustered_fl.federation(x, y, partition=drifting | {"drift": None})
+    moved = clustered_fl.federation(x, y, partition=drifting)
+    assert (moved.dataset.x != still.dataset.x).any()
+
+
+# ---- Trainings ----------------------------------------------------------------------------------
+
+
+def job(files, folder, method, grouping=None, **changes) -> dict:
+    """The record of the run that the workflow makes of the same clients, and its models."""
+    config = {"run": "own", "seed": 2, "model": {"name": "mlp"}, "method": method, "rounds": 5}
+    config |= {"training": TRAINING, "evaluate_every": 2, "checkpoint_every": 9, "keep_every": 0}
+    config |= {"federation": {}} | changes
+    where = {"out": folder, "saved": folder / "checkpoint", "paths": folder, "grouping": grouping}
+    how = {"origin": ORIGIN, "device": "cpu", "path": "sequential", "workers": 1, "tell": ignore}
+    runs.execute(config, **files, **where, **how)
+    return records.load_record(folder) | {"models": records.load_models(folder)}
+
+
+def train(clients, method, **changes):
+    options = {"rounds": 5, "training": TRAINING, "seed": 2, "evaluate_every": 2}
+    return clustered_fl.train(clients, method, **(options | changes))
+
+
+@pytest.mark.parametrize(
+    "method", ["fedavg", "local", {"name": "fedavg", "fraction": 0.5}, CFL], ids=str
+)
+def test_a_training_is_that_of_a_run_bit_for_bit(clients, files, tmp_path, method):
+    named = {"name": method} if isinstance(method, str) else method
+    record, trained = job(files, tmp_path, named), train(clients, method)
+    written = records.load_rounds(tmp_path).astype({"round": "int64", "member": "int64"})
+    assert trained.measurements.equals(written)
+    assert trained.groups.tolist() == record["groups"]
+    assert trained.groups.index.tolist() == list(OWNERS)
+    models = dict(zip(trained.run.state.leaves, trained.run.state.models, strict=True))
+    for leaf, model in models.items():
+        assert record["models"][f"node{leaf}.model"].tobytes() == model.numpy().tobytes()
+    assert len(models) == len(set(record["groups"]))
+    assert (len(models) > 1) == (named["name"] != "fedavg")
+
+
+def test_scores_are_what_the_networks_of_the_clients_predict(clients):
+    trained = train(clients, "local", model={"name": "mlp", "normalise": [0.5, 0.25]}, rounds=3)
+    assert trained.scores.index.tolist() == [0, 2, 3]
+    assert trained.scores.columns.tolist() == list(OWNERS)
+    for client, name in enumerate(OWNERS):
+        rows = clients.federation.tests_of(client)
+        images = (torch.from_numpy(clients.dataset.x[rows]).float() / 255 - 0.5) / 0.25
+        with torch.no_grad():
+            answers = trained.network(name)(images).argmax(1).numpy()
+        assert (answers == clients.dataset.y[rows]).mean() == trained.scores[name].iloc[-1]
+    assert trained.scores.iloc[-1].mean() > 0.6 > trained.scores.iloc[0].mean()
+
+
+def test_a_client_gets_the_network_of_its_group(clients):
+    """Changing it changes nothing in what was trained."""
+    trained = train(clients, "oracle")
+    ada, ben, cleo = (trained.network(name) for name in ("ada", "ben", "cleo"))
+    images = torch.rand(9, 1, SIDE, SIDE, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(ada(images), cleo(images))
+    assert not torch.equal(ada(images), ben(images))
+    assert not ada.training
+    with torch.no_grad():
+        for parameter in ada.parameters():
+            parameter.zero_()
+    assert torch.equal(trained.network("ada")(images), cleo(images))
+
+
+def test_how_the_arrays_lie_in_memory_changes_no_bit(arrays):
+    x, y, owners = arrays
+    found = [
+        train(clustered_fl.federation(each, y, owners), "fedavg", model=PROFILER, rounds=1)
+        for each in (x, x[:, None], np.asfortranarray(x), x[..., None].transpose(0, 3, 1, 2))
+    ]
+    for each in found[1:]:
+        assert torch.equal(each.run.state.models, found[0].run.state.models)
+
+
+def test_true_groups_are_for_scoring_only(arrays, clients):
+    blind = train(clustered_fl.federation(*arrays), CFL)
+    seeing = train(clients, CFL)
+    assert torch.equal(blind.run.state.models, seeing.run.state.models)
+    for each, gaps in ((blind, False), (seeing, True)):
+        rows = each.measurements
+        assert (rows["value"][rows["metric"] == "gap_update"] > 0).any() == gaps
+
+
+@pytest.mark.parametrize("method", ["fedavg", CFL], ids=str)
+def test_the_same_seed_gives_the_same_bits_with_any_number_of_workers(clients, method):
+    first = train(clients, method)
+    torch.manual_seed(5)
+    for workers in (1, 3):
+        again = train(clients, method, workers=workers)
+        assert again.measurements.equals(first.measurements)
+        assert torch.equal(again.run.state.models, first.run.state.models)
+    assert not train(clients, method, seed=3).measurements.equals(first.measurements)
+
+
+def test_progress_is_a_line_per_round(clients):
+    lines: list[str] = []
+    train(clients, "local", tell=lines.append)
+    assert lines == [f"round {done}/5, 6 group(s)" for done in range(1, 6)]
+
+
+def test_newcomers_are_no_clients_that_were_trained(arrays):
+    x, y, _ = arrays
+    partition = {"kind": "iid", "clients": 3, "newcomers": 2}
+    trained = train(clustered_fl.federation(x, y, partition=partition), "fedavg")
+    assert trained.groups.index.tolist() == trained.scores.columns.tolist() == [0, 1, 2]
+    with pytest.raises(InputError, match="there is no client 3; allowed are 0, 1, 2"):
+        trained.network(3)
+
+
+# ---- Who is related to whom ---------------------------------------------------------------------
+
+
+class Flat:
+    """Stands for UMAP, which takes long to load: it leaves signatures where they are."""
+
+    def __init__(self, settings, seed):
+        self.dimensions = settings.dimensions
+
+    def fit_transform(self, points):
+        return points[:, : self.dimensions]
+
+
+@pytest.fixture(autouse=True)
+def no_umap(monkeypatch):
+    monkeypatch.setattr(signatures, "_umap", Flat)
+
+
+@pytest.fixture(scope="module")
+def networks(clients, files, tmp_path_factory):
+    """What embeds images: from the library, and as folders of the workflow."""
+    place = tmp_path_factory.mktemp("networks")
+    config = {"model": ENCODER, "training": {"epochs": 2, "batch_size": 16}}
+    encode.execute(config, files["data"], place / "encoder", ORIGIN, ignore)
+    job(files, place / "run", {"name": "fedavg"}, model=PROFILER, training=ADAM)
+    return {
+        "": (None, None),
+        "encoder": (
+            clustered_fl.encoder(clients, ENCODER, epochs=2, batch_size=16),
+            place / "encoder",
+        ),
+        "run": (train(clients, "fedavg", model=PROFILER, training=ADAM), place / "run"),
+    }
+
+
+def test_an_encoder_is_that_of_the_workflow(networks):
+    made, folder = networks["encoder"]
+    kept = load_encoder(folder).state_dict()
+    assert made.state_dict().keys() == kept.keys()
+    assert all(torch.equal(each, kept[name]) for name, each in made.state_dict().items())
+    assert not made.training
+
+
+METHODS = [
+    (PACFL, ""),
+    (FLT, "encoder"),
+    ({"name": "repa", "clusters": 2}, "encoder"),
+    ({"name": "repa", "clusters": 2}, "run"),
+    ({"name": "wd", "clusters": 2}, "run"),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "by"), METHODS, ids=[f"{method['name']} {by}".strip() for method, by in METHODS]
+)
+def test_a_grouping_is_that_of_the_workflow_and_finds_the_groups(
+    clients, files, networks, tmp_path, method, by
+):
+    network, folder = networks[by]
+    found = clustered_fl.cluster(clients, method, network, seed=4)
+    config = {"seed": 4, "profiler": "own" if by == "run" else None, "method": method}
+    group.execute(config, **files, encoder=folder, out=tmp_path, origin=ORIGIN, tell=ignore)
+    for name, array in vars(relatedness.load(tmp_path)).items():
+        np.testing.assert_array_equal(getattr(found, name), array)
+    assert found.groups.tolist() == list(GROUPS.values())
+
+
+def test_a_training_averages_by_what_was_found(clients, files, tmp_path):
+    found = clustered_fl.cluster(clients, PACFL)
+    relatedness.save(found, tmp_path / "grouping")
+    record = job(files, tmp_path, {"name": "one_shot"}, tmp_path / "grouping")
+    trained = train(clients, "one_shot", grouping=found)
+    assert trained.groups.to_dict() == GROUPS
+    assert trained.groups.tolist() == record["groups"]
+    assert trained.scores.iloc[-1].mean() == record["score"]
+
+
+def test_a_training_profiles_other_clients_too(arrays, networks):
+    x, y, owners = arrays
+    few = owners < "dan"
+    others = clustered_fl.federation(x[few], y[few], owners[few])
+    trained, folder = networks["run"]
+    profiler = load_profiler(folder, others.dataset, others.federation)
+    own = clients_of(others.dataset, others.federation)
+    for method in (repa, wd):
+        expected, _ = method.relate(own, profiler, method.Settings(clusters=2), 0)
+        name = method.__name__.rpartition(".")[2]
+        found = clustered_fl.cluster(others, {"name": name, "clusters": 2}, trained)
+        assert found.distances.shape == (3, 3)
+        np.testing.assert_array_equal(found.distances, expected.distances)
+        assert found.groups.tolist() == expected.groups.tolist()
+
+
+# ---- What does not fit --------------------------------------------------------------------------
+
+
+def refused(function, *arguments, **options) -> str:
+    with pytest.raises(InputError) as caught:
+        function(*arguments, **options)
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+IID = {"kind": "iid", "clients": 3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({}, "a federation needs owners or a partition, and not both"),
+        ({"owners": np.arange(8), "partition": IID}, "a federation needs owners or a partition, a"),
+        ({"owners": np.arange(7)}, "owners must have one entry per image (8), not shape (7,)"),
+        ({"partition": IID, "y": np.zeros((8, 1))}, "y must have one entry per image (8), not sha"),
+        ({"partition": IID, "x": np.zeros((8, 4, 4))}, "dataset your data from arrays: x must be"),
+        ({"partition": IID, "x": np.zeros((8, 4), np.uint8)}, "dataset your data from arrays: x m"),
+        ({"partition": {"clients": 3}}, "unknown partition ''; allowed are congruent_pair, "),
+        ({"partition": IID | {"clientes": 1}}, "partition iid has no setting 'clientes'; allowed "),
+        ({"partition": IID | {"clients": 9}}, "0 samples per client asked of 6 rows for 9 client"),
+        ({"partition": IID, "groups": {0: 1}}, "groups are those of owners; a partition has its"),
+        ({"partition": IID, "held_out": 1.0}, "held_out = 1.0 is not allowed; it must be between"),
+        ({"owners": np.arange(8) // 7}, "owner 1 has no image left to train on; its tests take o"),
+        ({"owners": np.arange(8) // 4, "groups": {0: 1}}, "groups must have every owner; 1 is mis"),
+    ],
+)
+def test_arrays_that_make_no_federation_are_refused(changes, sentence):
+    given = {"x": np.zeros((8, 4, 4), np.uint8), "y": np.arange(8) % 2} | changes
+    assert refused(clustered_fl.federation, **given).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"method": "magic"}, "unknown method 'magic'; allowed are cfl, fedavg, "),
+        ({"method": {"fraction": 0.5}}, "unknown method ''; allowed are cfl, fedavg, "),
+        ({"method": {"name": "fedavg", "fracture": 1}}, "method fedavg has no setting 'fracture';"),
+        ({"method": "one_shot"}, "the method needs a grouping; name one with `grouping:`"),
+        ({"model": "big"}, "unknown model 'big'; allowed are le_net, "),
+        ({"model": {"dropout": 0.1}}, "unknown model ''; allowed are le_net, "),
+        ({"model": {"name": "mlp", "drop": 1}}, "model mlp has no setting 'drop'; allowed are "),
+        ({"model": {"name": "word_lstm", "length": 3}}, "the model needs texts, but the dataset y"),
+        ({"training": {"epochs": 1}}, "local training needs the setting 'batch_size', which is m"),
+        ({"rounds": 0}, "rounds, evaluate_every and workers must be at least 1"),
+        ({"evaluate_every": 0}, "rounds, evaluate_every and workers must be at least 1"),
+        ({"workers": 0}, "rounds, evaluate_every and workers must be at least 1"),
+    ],
+)
+def test_a_training_that_cannot_be_is_refused(clients, changes, sentence):
+    assert refused(clustered_fl.train, clients, **changes).startswith(sentence)
+
+
+def test_a_method_that_averages_by_no_grouping_is_given_none(clients):
+    found = clustered_fl.cluster(clients, PACFL)
+    told = refused(clustered_fl.train, clients, "fedavg", grouping=found)
+    assert told == "method fedavg averages by no grouping; drop `grouping:` from the run"
+
+
+def test_a_client_that_there_is_not_has_no_network(clients):
+    trained = train(clients, "fedavg", rounds=1)
+    told = refused(trained.network, "gil")
+    assert told == "there is no client 'gil'; allowed are ada, ben, cleo, dan, eve, fay"
+
+
+def test_what_cannot_compare_clients_is_refused(clients, networks):
+    def told(method, network=None):
+        return refused(clustered_fl.cluster, clients, method, network)
+
+    method, run = {"name": "repa", "clusters": 2}, "run your training "
+    assert told("magic").startswith("unknown grouping 'magic'; allowed are flt, pacfl, ")
+    assert told({"clusters": 2}).startswith("unknown grouping ''; allowed are flt, pacfl, ")
+    assert told(PACFL | {"k": 2}).startswith("grouping pacfl has no setting 'k'; allowed are ")
+    assert told("flt").startswith("grouping flt needs an encoder; ")
+    assert told(method).startswith("grouping repa needs a network; ")
+    assert told(method | {"name": "wd"}, networks["encoder"][0]).startswith(
+        "grouping wd needs the m"
+    )
+    assert told(FLT, networks["run"][0]).startswith("grouping flt uses no training; ")
+    plain = train(clients, "fedavg", rounds=1)
+    assert told(method, plain).startswith(f"{run}trained mlp, which has no encoder; allowed are ")
+    several = train(clients, "local", model=PROFILER, training=ADAM, rounds=1)
+    assert told(method, several).startswith(f"{run}has models of 6 groups; ")
+
+
+def test_an_encoder_that_cannot_be_is_refused(clients):
+    told = refused(clustered_fl.encoder, clients, "vae")
+    assert told.startswith("unknown autoencoder 'vae'; allowed are conv_autoencoder, ")
+    told = refused(clustered_fl.encoder, clients, rate=0.1)
+    assert told.startswith("training of the encoder has no setting 'rate'; allowed are epochs, ")
+
+
+# ---- The package --------------------------------------------------------------------------------
+
+
+def test_pytorch_is_loaded_by_what_needs_it_only():
+    code = "import sys, clustered_fl; assert 'torch' not in sys.modules; clustered_fl.train"
+    subprocess.run([sys.executable, "-c", code + "; assert 'torch' in sys.modules"], check=True)
+    with pytest.raises(AttributeError, match="clustered_fl has no 'fly'"):
+        _ = clustered_fl.fly
