@@ -1,4 +1,4 @@
-"""FedAvg over our engine, from round to round as `clustered_fl.runs` carries a run."""
+"""FedAvg over our engine, from round to round as `clustered_fl.jobs.train` carries a run."""
 
 from pathlib import Path
 

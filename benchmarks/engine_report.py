@@ -63,7 +63,7 @@ def write_table(rows: list[Row], path: Path) -> None:
         "# Engines side by side",
         "",
         f"One round of local training on one thread per operation. Machine: {'; '.join(machines)}.",
-        "What each column means, and what it does not, stands in README.md beside this file.",
+        "README.md beside this file explains each column, and what it does not mean.",
         "CPU seconds of a round with ours, and of the others in units of ours:",
         "",
         *_overview(rows),

@@ -1,4 +1,4 @@
-"""The benchmark's networks in PyTorch, and the training loop everybody writes around them."""
+"""The benchmark's networks in PyTorch, and the usual training loop around them."""
 
 from collections.abc import Iterable
 

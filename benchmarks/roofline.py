@@ -131,7 +131,7 @@ def _write_table(rows: list[Row], path: Path) -> None:
         "# A step of our engine, and what its products take alone",
         "",
         f"CPU time on one thread. Machine: {'; '.join(machines)}.",
-        "What each column means stands in README.md beside this file.",
+        "README.md beside this file explains each column.",
         "",
     ]
     write_lines(lines + markdown(rows, COLUMNS), path)

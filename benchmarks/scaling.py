@@ -31,7 +31,7 @@ from timing import Numbers, Repetitions, Turns, interleaved, machine
 SAMPLES = 100
 """Per client: ten steps of ten, with LeNet on 28 x 28 pixels, in all parts but the last."""
 CLIENTS, WORKERS, JOBS = (10, 30, 100, 300, 1000), (1, 2), (1, 2, 4)
-# Who decides how many threads an operation has -> engine, its options, clients of each job: few
+# What decides on an operation's threads -> engine, its options, clients of each job: few
 # where four jobs take tens of times as long as one.
 POLICIES = {
     "ours, 1 worker": (OURS, {}, 100),
@@ -95,7 +95,7 @@ def _cohort(turns: Turns, M: int, workers: int) -> Row:
 
 
 def jobs(scope: Scope) -> list[Row]:
-    """Clients per second of one, two and four jobs, by who decides on threads."""
+    """Clients per second of one, two and four jobs, by what decides on threads."""
     started: list[Measured] = []
     try:
         functions = {}

@@ -73,7 +73,7 @@ def write_table(known: dict[str, list[Row]], path: Path) -> None:
     lines = [
         "# Scaling of our engine",
         "",
-        f"Machine: {'; '.join(machines)}. What each column means stands in README.md beside this.",
+        f"Machine: {'; '.join(machines)}. README.md beside this file explains each column.",
     ]
     for part, (heading, columns) in TABLES.items():
         if part in known:
