@@ -5,6 +5,7 @@
 #   snakemake --cores all cfl_fig9           one artefact and just what it needs
 #   snakemake --cores all --config scale=desktop mirror=<folder>
 
+import os
 import sys
 from pathlib import Path
 
@@ -19,12 +20,25 @@ configfile: "config/config.yaml"
 
 
 try:
-    PLAN = Plan(read_settings(config), Path("config/papers"), registry=Path("config/datasets.yaml"))
+    PLAN = Plan(
+        read_settings(config),
+        Path("config/papers"),
+        registry=Path("config/datasets.yaml"),
+        # Known only when jobs are planned.
+        forced=lambda: {"train", "grouping", "encoder"} & {*workflow.dag_settings.forcerun}
+        or workflow.dag_settings.forceall,
+    )
     PLAN.artefacts.require_notebooks()
+    PLAN.require_complete_data()
 except InputError as error:
     # A traceback would bury the sentence.
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
+
+
+# Where data come from and how a number is computed change no number. Jobs get them from the
+# environment and not as parameters, which would compute everything again.
+os.environ |= PLAN.environment()
 
 
 wildcard_constraints:
@@ -73,6 +87,9 @@ for artefact in PLAN.artefacts.entries:
 
 onstart:
     print(PLAN.archives.told())
+    if workflow.local_exec and PLAN.lacks_gpu:
+        print("error: device=cuda, and this machine has no CUDA GPU; use device=cpu or auto")
+        sys.exit(2)
 
 
 onerror:

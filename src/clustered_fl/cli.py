@@ -101,10 +101,15 @@ def study(arguments: argparse.Namespace) -> None:
 
 def _origin(arguments: argparse.Namespace) -> "Origin":
     """What a record says of itself; one that was restored is from now on computed here."""
-    from clustered_fl.records.archive import MARK
+    from clustered_fl.files import replacing
+    from clustered_fl.records.archive import MARK, OTHER_DATA
     from clustered_fl.records.reading import Origin
 
-    (arguments.out / MARK).unlink(missing_ok=True)
+    for name in (MARK, OTHER_DATA):
+        (arguments.out / name).unlink(missing_ok=True)
+    if arguments.other_data:
+        with replacing(arguments.out / OTHER_DATA) as beside:
+            beside.write_text(arguments.other_data)
     return Origin(arguments.code, arguments.identity)
 
 
@@ -157,7 +162,7 @@ def verdicts(arguments: argparse.Namespace) -> None:
     from clustered_fl.files import replacing
 
     plan = _plan(arguments)
-    about = plan.records(), plan.settings.scale, plan.settings.data_source
+    about = plan.records(), plan.settings.scale, plan.settings.data_kind
     tables = [evaluate(ledger, *about) for ledger in plan.ledgers.values()]
     with replacing(arguments.out) as beside:
         pd.concat(tables).to_csv(beside, index=False)
@@ -202,7 +207,7 @@ def _scope(arguments: argparse.Namespace, finished: bool = False) -> "Scope":
     from clustered_fl.report.scope import Scope
 
     plan = _plan(arguments)
-    about = plan.settings.scale, plan.settings.data_source, getattr(arguments, "guide", None)
+    about = plan.settings.scale, plan.settings.data_kind, getattr(arguments, "guide", None)
     records = plan.finished() if finished else plan.records()
     return Scope(tuple(plan.ledgers.values()), Path(plan.results), records, *about)
 
@@ -237,6 +242,7 @@ OPTIONS: dict[str, dict] = {
     "grouping": {**_MAYBE, "help": "folder of the run's grouping"},
     "config": _json("resolved configuration"),
     "code": {"required": True, "help": "fingerprint of the code that computes it"},
+    "other_data": {"nargs": "?", "help": "digest of data that replace those of a former record"},
     "identity": {"default": "", "help": "what makes its record this result and no other"},
     "paths": {**_PATH, "help": "folder of calibrations"},
     "device": {"default": "auto"},
@@ -247,7 +253,7 @@ OPTIONS: dict[str, dict] = {
     "ledgers": {**_PATH, "help": "folder with one YAML per paper"},
     "guide": {"type": Path, "help": "Markdown for adding a method"},
 }
-_RECORD = "config code identity out"
+_RECORD = "config code identity other_data out"
 
 # Step -> function and the names of its options.
 STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {

@@ -20,8 +20,7 @@ def replacing(path: Path) -> Iterator[Path]:
     A reader therefore never sees half a file, and a full disk or an interruption leaves what was
     there before.
 
-    Raises:
-        InputError: if the system cannot write there (disk full, no permission).
+    Raises: InputError if the system cannot write there (disk full, no permission).
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -47,8 +46,7 @@ def write_json(path: Path, content: Any) -> None:
 def read_json(path: Path) -> Any:
     """Read JSON, with one sentence instead of a traceback when it is absent or broken.
 
-    Raises:
-        InputError: if the file is missing or is not JSON.
+    Raises: InputError if the file is missing or is not JSON.
     """
     try:
         return json.loads(path.read_text())

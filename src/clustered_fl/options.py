@@ -35,8 +35,7 @@ def module_called(name: str, package: str, what: str, shared: Collection[str] = 
         package: dotted name.
         what: how a user knows such modules, the start of the sentence.
         shared: modules of the package that are not to be named.
-    Raises:
-        InputError: if there is no such module.
+    Raises: InputError if there is no such module.
     """
     names = modules_of(package, shared)
     if name not in names:
@@ -58,8 +57,7 @@ def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **g
         what: how a user knows it, the start of the sentence.
         options: from the ledger.
         given: arguments that are ours to give and not the user's to set.
-    Raises:
-        InputError: if an option is unknown, missing or not allowed.
+    Raises: InputError if an option is unknown, missing or not allowed.
     """
     for name in options.keys() & given.keys():
         raise InputError(_unknown(target, what, name, "setting", given))
@@ -74,8 +72,7 @@ def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **g
 def validated(model: type[Model], what: str, content: Any, noun: str = "setting") -> Model:
     """`content` as a `model`.
 
-    Raises:
-        InputError: if a key is unknown or missing, or a value is not allowed.
+    Raises: InputError if a key is unknown or missing, or a value is not allowed.
     """
     try:
         return model.model_validate(content)

@@ -221,7 +221,7 @@ def records_of(tmp_path):
     return records_of
 
 
-def row(claims: Ledger, records: pd.DataFrame, scale="desktop", source="mirror") -> dict:
+def row(claims: Ledger, records: pd.DataFrame, scale="desktop", source="real") -> dict:
     table = evaluate(claims, records, scale, source)
     assert list(table.columns) == list(COLUMNS)
     (found,) = table.to_dict("records")
@@ -242,7 +242,7 @@ def test_a_row_says_what_was_claimed_measured_and_on_what(records_of):
         "holds_if": "score > 0.5",
         "seeds": 3,
         "scale": "desktop",
-        "source": "mirror",
+        "source": "real",
         "verdict": "CONFIRMED",
         "note": "n",
     }

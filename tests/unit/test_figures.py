@@ -50,12 +50,12 @@ def test_numbers_are_saved_beside_the_drawing(tmp_path):
     ("arguments", "line"),
     [
         (("demo", "builtin", 1), f"scale demo · {figures.DEMO} · 1 seed"),
-        (("paper", "mirror", 3), "scale paper · real data · 3 seeds"),
+        (("paper", "real", 3), "scale paper · real data · 3 seeds"),
         (("demo", "none", None), "scale demo"),
         (("demo", "none", [3, 1, 2, 1]), "scale demo · 1–3 seeds"),
         (("demo", "none", pd.Series([1, 1])), "scale demo · 1 seed"),
         (("demo", "none", np.int64(2)), "scale demo · 2 seeds"),
-        (("desktop", "mirror", 1, "half"), "scale desktop · real data · half · 1 seed"),
+        (("desktop", "real", 1, "half"), "scale desktop · real data · half · 1 seed"),
     ],
 )
 def test_provenance(arguments, line):

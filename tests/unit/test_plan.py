@@ -82,8 +82,8 @@ def test_an_absent_notebook_is_refused_before_anything_runs(small, monkeypatch):
 
 def test_scales_and_sources_have_their_own_folders(demo):
     desktop = Plan(Settings(papers=["cfl"], scale="desktop", mirror="somewhere"), PAPERS)
-    assert (desktop.results, desktop.data) == ("results/desktop", "data/mirror")
-    assert desktop.dataset(of("cfl_fig9")) == "data/mirror/cifar10.safetensors"
+    assert (desktop.results, desktop.data) == ("results/desktop", "data/real")
+    assert desktop.dataset(of("cfl_fig9", 0)) == ["data/real/cifar10.safetensors"]
     assert (demo.results, demo.data) == ("results/demo", "data/builtin")
 
 
@@ -165,7 +165,7 @@ def test_a_job_is_given_what_it_rests_on(small):
         f"{network}/models.safetensors",
     ]
     assert (plan.below(of("one")), plan.below_files(of("one"))) == ("", [])
-    assert plan.dataset(of("code")) == "data/builtin/fashion_mnist.safetensors"
+    assert plan.dataset(of("code")) == ["data/builtin/fashion_mnist.safetensors"]
 
 
 def test_parameters_do_not_depend_on_the_process():
@@ -179,7 +179,7 @@ def test_parameters_do_not_depend_on_the_process():
         "print(plan.run.config(run), plan.run.code(run), plan.identity(run))\n"
         "print(plan.federation(run), plan.claims_code())\n"
         "print(plan.study.config(study), plan.study.code(study), plan.identity(study))\n"
-        "print(plan.artefacts.told(N(artefact=artefact)), plan.settings_json())\n"
+        "print(plan.artefacts.told(N(artefact=artefact)), plan.shown())\n"
         "print(plan.artefacts.code(N(artefact=artefact)))\n"
     )
 
@@ -202,7 +202,8 @@ def test_parameters_do_not_depend_on_the_process():
 
 def clients_of(plan: Plan, name: str, seed: int = 0) -> SimpleNamespace:
     """What the rule that makes a federation is asked for."""
-    return SimpleNamespace(clients=Path(plan.federation(of(name, seed))).parent.name, seed=seed)
+    (file,) = plan.federation(of(name, seed))
+    return SimpleNamespace(clients=Path(file).parent.name, seed=seed)
 
 
 def test_equal_clients_share_a_file_whatever_trains_with_them(small):
@@ -211,10 +212,10 @@ def test_equal_clients_share_a_file_whatever_trains_with_them(small):
     other |= {"groupings": {}, "studies": {}, "runs": {"elsewhere": RUN | {"rounds": 9}}}
     plan = small(SMALL, other)
     names = ("one", "network", "clustered", "groups", "profiled", "elsewhere")
-    (file,) = {plan.federation(of(name, 1)) for name in names}
+    (file,) = {file for name in names for file in plan.federation(of(name, 1))}
     assert file.startswith("results/demo/federations/label_swap_")
     assert file.endswith("/seed1.safetensors")
-    assert small(SMALL, papers=["small"]).federation(of("one", 1)) == file
+    assert small(SMALL, papers=["small"]).federation(of("one", 1)) == [file]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +247,7 @@ def test_clients_with_images_of_their_own_have_a_dataset_of_their_own(small, fed
     plan = small(changed("runs/one/federation", federation))
     wildcards = clients_of(plan, "one", 1)
     own = f"data/builtin/drift/{wildcards.clients}/seed1.safetensors"
-    assert plan.dataset(of("one", 1)) == plan.clients.divided(wildcards) == own
+    assert (plan.dataset(of("one", 1)), plan.clients.divided(wildcards)) == ([own], own)
     assert plan.clients.source(wildcards) == "data/builtin/mnist.safetensors"
 
 

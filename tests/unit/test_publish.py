@@ -251,9 +251,9 @@ def test_papers_published_at_once_are_those_published_one_after_another(publishe
 def test_what_stays_must_have_the_same_source_of_data(published, other):
     before = contents(published)
     with pytest.raises(InputError) as caught:
-        publish(replace(other, source="mirror"), published)
+        publish(replace(other, source="real"), published)
     assert str(caught.value) == (
-        f"{published}/toy has data from 'builtin', these results are with data from 'mirror'; "
+        f"{published}/toy has data from 'builtin', these results are with data from 'real'; "
         "publish it anew with them, or remove that folder first"
     )
     assert contents(published) == before

@@ -169,9 +169,9 @@ def test_the_code_of_a_profile_is_that_of_its_network_too(plan):
 
 
 def test_same_clients_share_their_drifted_images(plan):
-    first = plan.dataset(of("encoder", 1))
-    assert first == plan.dataset(of("groups", 1)) == plan.dataset(of("clustered", 1))
-    assert first != plan.dataset(of("encoder", 0))
+    (first,) = plan.dataset(of("encoder", 1))
+    assert [first] == plan.dataset(of("groups", 1)) == plan.dataset(of("clustered", 1))
+    assert [first] != plan.dataset(of("encoder", 0))
     start, key, seed = first.rsplit("/", 2)
     assert (start, seed) == ("data/builtin/drift", "seed1.safetensors")
     clients = SimpleNamespace(clients=key, seed="1")
@@ -181,10 +181,10 @@ def test_same_clients_share_their_drifted_images(plan):
 
 
 def test_without_drift_images_are_the_datasets(plan, write):
-    assert plan.dataset(of("still")) == "data/builtin/cifar10.safetensors"
+    assert plan.dataset(of("still")) == ["data/builtin/cifar10.safetensors"]
     ledger = write(changed("runs/still/federation/drift", None))
     none = Plan(Settings(papers=["cfl"]), ledger.parent)
-    assert none.dataset(of("still")) == "data/builtin/cifar10.safetensors"
+    assert none.dataset(of("still")) == ["data/builtin/cifar10.safetensors"]
 
 
 def test_another_drift_makes_other_images(plan, write):
@@ -193,8 +193,9 @@ def test_another_drift_makes_other_images(plan, write):
         part["federation"] = PLAIN | {"drift": {}}
     content["groupings"]["groups"]["federation"] = PLAIN | {"drift": {}}
     other = Plan(Settings(papers=["cfl"]), write(content).parent)
-    assert "/drift/" in other.dataset(of("encoder"))
-    assert other.dataset(of("encoder")) != plan.dataset(of("encoder"))
+    (images,) = other.dataset(of("encoder"))
+    assert "/drift/" in images
+    assert [images] != plan.dataset(of("encoder"))
 
 
 # ---- The command line ---------------------------------------------------------------------------

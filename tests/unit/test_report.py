@@ -83,7 +83,7 @@ def test_pages_of_the_committed_ledgers_link_to_what_is_there(tmp_path):
     claims = [claim for ledger in ledgers for claim in ledger.claims]
     words = dict.fromkeys(claims, "NOT RUN")
     write_verdicts(tmp_path / "verdicts.csv", words, "desktop", *ledgers)
-    scope = Scope(tuple(ledgers), tmp_path, index.build([]), "desktop", "mirror")
+    scope = Scope(tuple(ledgers), tmp_path, index.build([]), "desktop", "real")
     site.build(scope, tmp_path / "report")
     assert len(list((tmp_path / "report").glob("*/runs.html"))) == len(ledgers)
     assert dangling(tmp_path / "report") == []
@@ -169,7 +169,7 @@ def test_missing_artefacts_and_records_are_shown_as_missing(report):
 
 def test_report_of_nothing(tmp_path):
     (tmp_path / "paper").mkdir()
-    scope = scope_of(tmp_path / "paper", LEDGER, scale="paper", source="download")
+    scope = scope_of(tmp_path / "paper", LEDGER, scale="paper", source="real")
     site.build(scope, tmp_path / "paper" / "report")
     found = pages(tmp_path / "paper" / "report")
     assert dangling(tmp_path / "paper" / "report") == []
@@ -208,7 +208,7 @@ def test_real_data_carries_no_demo_words_but_says_what_is_incomplete(scope):
     real = {"source": "mirror", "note": "1,500 of 60,000 images"}
     write_run(scope.results / "runs/toy_run/seed0", real)
     write_verdicts(scope.results / "verdicts.csv", dict.fromkeys(LEDGER.claims, "REFUTED"))
-    site.build(replace(scope, source="mirror"), scope.results / "report")
+    site.build(replace(scope, source="real"), scope.results / "report")
     for name in ("index.html", "toy/index.html"):
         text = pages(scope.results / "report")[name].words()
         assert DEMO not in text
@@ -219,7 +219,7 @@ def test_an_artefact_names_datasets_once_that_differ_by_their_seed_only(scope):
     for seed, digest in enumerate("de"):
         data = {"source": "mirror", "note": "turned", "digest": digest * 64}
         write_run(scope.results / f"runs/toy_run/seed{seed}", data)
-    site.build(replace(scope, source="mirror"), scope.results / "report")
+    site.build(replace(scope, source="real"), scope.results / "report")
     found = pages(scope.results / "report")
     assert found["toy/index.html"].words().count("1,797 rows (mirror): turned") == 1
     assert found["toy/runs.html"].words().count("1,797 rows, digest") == 2

@@ -69,6 +69,6 @@ def test_scales_lie_side_by_side(whole_project):
         "--dry-run", "cfl_fig9", "--config", "scale=desktop", f"mirror={mirror}"
     )
     assert code == 0, text
-    assert "output: data/mirror/cifar10.safetensors" in text
+    assert "output: data/real/cifar10.safetensors" in text
     assert "output: results/desktop/federations/label_permutation_" in text
     assert "results/demo" not in text

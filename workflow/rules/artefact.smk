@@ -42,7 +42,7 @@ rule figure:
     params:
         # What the notebook is told: a trigger, and too long for a command line.
         told=PLAN.artefacts.told,
-        settings=PLAN.settings_json(),
+        shown=PLAN.shown(),
         caption=PLAN.artefacts.caption,
         code=PLAN.artefacts.code,
     shell:
@@ -50,7 +50,7 @@ rule figure:
         exec &> >(tee {log.messages:q})
         python -m clustered_fl notebook \
             --artefact {wildcards.artefact:q} \
-            --settings {params.settings:q} \
+            --settings "$CLUSTERED_FL_SETTINGS" \
             --ledgers config/papers \
             --executed {log.notebook:q} \
             --page {output.page:q}

@@ -1,43 +1,43 @@
 # From a source of data to federations.
 #
 # REQUIRED INPUTS
-#   config/datasets.yaml                                    what each dataset must look like
+#   config/datasets.yaml                                  what each dataset must look like
 # OUTPUTS
-#   data/<source>/<dataset>.safetensors                     canonical arrays, verified
-#   data/<source>/drift/<clients>/seed<seed>.safetensors    the same with clients' images transformed
+#   data/<kind>/<dataset>.safetensors                     canonical arrays, verified; builtin or real
+#   data/<kind>/drift/<clients>/seed<seed>.safetensors    the same with clients' images transformed
 #   results/<scale>/federations/<clients>/seed<seed>.safetensors    which client holds what
 
 
 rule dataset:
     """Verify a dataset, or fetch it, and write its canonical arrays."""
     input:
-        registry="config/datasets.yaml",
+        registry=ancient("config/datasets.yaml"),
     output:
         data=f"{PLAN.data}/{{dataset}}.safetensors",
     log:
-        f"logs/data/{PLAN.settings.data_source}/{{dataset}}.log",
+        f"logs/data/{PLAN.settings.data_kind}/{{dataset}}.log",
     benchmark:
-        f"logs/benchmarks/data/{PLAN.settings.data_source}/{{dataset}}.tsv"
+        f"logs/benchmarks/data/{PLAN.settings.data_kind}/{{dataset}}.tsv"
     conda:
         "../../environment.yml"
     resources:
         mem_mb=4000,
         runtime=60,
     params:
-        source=PLAN.settings.data_source,
-        mirror=PLAN.settings.mirror or "",
-        complete="--complete" if PLAN.settings.scale == "paper" else "",
+        # Not parameters: source, mirror and whether partial data will do. Data are known by their
+        # digest, and moving a mirror reruns nothing.
+        recipe=PLAN.recipe,
         code=fingerprint("clustered_fl.data.sources:prepare"),
     shell:
         """
         exec &> >(tee {log:q})
         python -m clustered_fl dataset \
             --name {wildcards.dataset:q} \
-            --source {params.source:q} \
-            --mirror {params.mirror:q} \
+            --source "$CLUSTERED_FL_SOURCE" \
+            --mirror "$CLUSTERED_FL_MIRROR" \
             --cache data/download/hub \
             --registry {input.registry:q} \
-            {params.complete} \
+            $CLUSTERED_FL_COMPLETE \
             --out {output.data:q}
         """
 
@@ -49,9 +49,9 @@ rule drift:
     output:
         data=f"{PLAN.data}/drift/{{clients}}/seed{{seed}}.safetensors",
     log:
-        f"logs/data/{PLAN.settings.data_source}/drift/{{clients}}/seed{{seed}}.log",
+        f"logs/data/{PLAN.settings.data_kind}/drift/{{clients}}/seed{{seed}}.log",
     benchmark:
-        f"logs/benchmarks/data/{PLAN.settings.data_source}/drift/{{clients}}/seed{{seed}}.tsv"
+        f"logs/benchmarks/data/{PLAN.settings.data_kind}/drift/{{clients}}/seed{{seed}}.tsv"
     conda:
         "../../environment.yml"
     resources:

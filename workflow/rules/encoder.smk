@@ -1,7 +1,7 @@
 # Autoencoders that a server has before it knows its clients; each is trained once, with seed 0.
 #
 # REQUIRED INPUTS
-#   data/<source>/<dataset>.safetensors
+#   data/<kind>/<dataset>.safetensors
 # OUTPUTS
 #   results/<scale>/encoders/<name>/{record.json,cost.json,encoder.safetensors,pictures.safetensors}
 
@@ -11,10 +11,10 @@ rule encoder:
     input:
         data=PLAN.dataset,
     output:
-        record="results/{scale}/encoders/{name}/record.json",
-        cost="results/{scale}/encoders/{name}/cost.json",
-        weights="results/{scale}/encoders/{name}/encoder.safetensors",
-        pictures="results/{scale}/encoders/{name}/pictures.safetensors",
+        record=update("results/{scale}/encoders/{name}/record.json"),
+        cost=update("results/{scale}/encoders/{name}/cost.json"),
+        weights=update("results/{scale}/encoders/{name}/encoder.safetensors"),
+        pictures=update("results/{scale}/encoders/{name}/pictures.safetensors"),
     log:
         "logs/{scale}/encoders/{name}.log",
     benchmark:
@@ -32,6 +32,7 @@ rule encoder:
         config=PLAN.encoder.config,
         code=PLAN.encoder.code,
         identity=PLAN.identity,
+        other_data=PLAN.other_data,
     shell:
         """
         exec &> >(tee {log:q})
@@ -40,5 +41,6 @@ rule encoder:
             --data {input.data:q} \
             --code {params.code:q} \
             --identity {params.identity:q} \
+            --other_data {params.other_data:q} \
             --out "$(dirname {output.record:q})"
         """

@@ -1,7 +1,7 @@
 # Which clients are related, found once before training.
 #
 # REQUIRED INPUTS
-#   data/<source>/<dataset>.safetensors
+#   data/<kind>/<dataset>.safetensors
 #   results/<scale>/federations/<clients>/seed<seed>.safetensors
 #   results/<scale>/encoders/<encoder>/...    for groupings that need one, or
 #   results/<scale>/runs/<run>/seed<seed>/... of the run that is their profiler
@@ -18,11 +18,11 @@ rule grouping:
         federation=PLAN.federation,
         below=PLAN.below_files,
     output:
-        record="results/{scale}/groupings/{name}/seed{seed}/record.json",
-        cost="results/{scale}/groupings/{name}/seed{seed}/cost.json",
-        relatedness="results/{scale}/groupings/{name}/seed{seed}/relatedness.safetensors",
-        signatures="results/{scale}/groupings/{name}/seed{seed}/signatures.safetensors",
-        comparisons="results/{scale}/groupings/{name}/seed{seed}/comparisons.parquet",
+        record=update("results/{scale}/groupings/{name}/seed{seed}/record.json"),
+        cost=update("results/{scale}/groupings/{name}/seed{seed}/cost.json"),
+        relatedness=update("results/{scale}/groupings/{name}/seed{seed}/relatedness.safetensors"),
+        signatures=update("results/{scale}/groupings/{name}/seed{seed}/signatures.safetensors"),
+        comparisons=update("results/{scale}/groupings/{name}/seed{seed}/comparisons.parquet"),
     log:
         "logs/{scale}/groupings/{name}/seed{seed}.log",
     benchmark:
@@ -41,6 +41,7 @@ rule grouping:
         below=PLAN.below,
         code=PLAN.grouping.code,
         identity=PLAN.identity,
+        other_data=PLAN.other_data,
     shell:
         """
         exec &> >(tee {log:q})
@@ -51,5 +52,6 @@ rule grouping:
             --encoder {params.below:q} \
             --code {params.code:q} \
             --identity {params.identity:q} \
+            --other_data {params.other_data:q} \
             --out "$(dirname {output.record:q})"
         """

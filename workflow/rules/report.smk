@@ -36,13 +36,13 @@ rule report_site:
         mem_mb=1000,
         runtime=5,
     params:
-        settings=PLAN.settings_json(),
+        shown=PLAN.shown(),
         code=fingerprint("clustered_fl.report.site:build"),
     shell:
         """
         exec &> >(tee {log:q})
         python -m clustered_fl report \
-            --settings {params.settings:q} \
+            --settings "$CLUSTERED_FL_SETTINGS" \
             --ledgers config/papers \
             --guide {input.guide:q} \
             --out "$(dirname {output.index:q})"
@@ -66,13 +66,13 @@ rule publish:
         mem_mb=1000,
         runtime=5,
     params:
-        settings=PLAN.settings_json(),
+        shown=PLAN.shown(),
         code=fingerprint("clustered_fl.report.publish:publish"),
     shell:
         """
         exec &> >(tee {log:q})
         python -m clustered_fl publish \
-            --settings {params.settings:q} \
+            --settings "$CLUSTERED_FL_SETTINGS" \
             --ledgers config/papers \
             --guide {input.guide:q} \
             --out "$(dirname {output.index:q})"
@@ -91,13 +91,13 @@ rule archive:
         mem_mb=1000,
         runtime=5,
     params:
-        settings=PLAN.settings_json(),
+        shown=PLAN.shown(),
         folder=f"figures/{PLAN.settings.scale}",
     shell:
         """
         exec &> >(tee {log:q})
         python -m clustered_fl archive \
-            --settings {params.settings:q} \
+            --settings "$CLUSTERED_FL_SETTINGS" \
             --ledgers config/papers \
             --out {params.folder:q}
         """

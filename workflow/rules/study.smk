@@ -9,8 +9,8 @@
 rule study:
     """Compute one study of the ledger."""
     output:
-        record="results/{scale}/studies/{name}/record.json",
-        cost="results/{scale}/studies/{name}/cost.json",
+        record=update("results/{scale}/studies/{name}/record.json"),
+        cost=update("results/{scale}/studies/{name}/cost.json"),
     log:
         "logs/{scale}/studies/{name}.log",
     benchmark:

@@ -1,15 +1,18 @@
 # One training per job: a federation, a model, local training, a method and a seed.
 #
 # REQUIRED INPUTS
-#   data/<source>/<dataset>.safetensors
+#   data/<kind>/<dataset>.safetensors
 #   results/<scale>/federations/<clients>/seed<seed>.safetensors
 #   results/<scale>/groupings/<grouping>/seed<seed>/...    for runs that average by one
 # OUTPUTS
 #   results/<scale>/runs/<name>/seed<seed>/{record.json,cost.json,rounds.parquet,models.safetensors}
 #
 # The checkpoint is deliberately no output: a failed job loses its outputs, and a run must continue
-# where it was. What reruns a training: its configuration, its federation, or the meaning of the code
-# that computes it; not comments, formatting, threads or another run of the ledger.
+# where it was. A record that is computed again stays until the new one is whole, hence `update`.
+#
+# What reruns a training: its configuration, other data, or the meaning of the code that computes it;
+# not comments, formatting, threads, another run of the ledger, or the device and the way to train,
+# which agree to rounding (a record says which it was made with).
 
 
 rule train:
@@ -19,10 +22,10 @@ rule train:
         federation=PLAN.federation,
         below=PLAN.below_files,
     output:
-        record="results/{scale}/runs/{name}/seed{seed}/record.json",
-        cost="results/{scale}/runs/{name}/seed{seed}/cost.json",
-        rounds="results/{scale}/runs/{name}/seed{seed}/rounds.parquet",
-        models="results/{scale}/runs/{name}/seed{seed}/models.safetensors",
+        record=update("results/{scale}/runs/{name}/seed{seed}/record.json"),
+        cost=update("results/{scale}/runs/{name}/seed{seed}/cost.json"),
+        rounds=update("results/{scale}/runs/{name}/seed{seed}/rounds.parquet"),
+        models=update("results/{scale}/runs/{name}/seed{seed}/models.safetensors"),
     log:
         "logs/{scale}/runs/{name}/seed{seed}.log",
     benchmark:
@@ -33,15 +36,14 @@ rule train:
         "../../environment.yml"
     threads: 1
     resources:
-        gpu=1 if PLAN.settings.device == "cuda" else 0,
+        gpu=PLAN.gpu,
         mem_mb=PLAN.run.memory,
         runtime=1440,
     params:
         config=PLAN.run.config,
         code=PLAN.run.code,
         identity=PLAN.identity,
-        device=PLAN.settings.device,
-        path=PLAN.settings.path,
+        other_data=PLAN.other_data,
         paths="results/{scale}/paths",
         below=PLAN.below,
         checkpoint="results/{scale}/checkpoints/{name}/seed{seed}.safetensors",
@@ -55,8 +57,9 @@ rule train:
             --checkpoint {params.checkpoint:q} \
             --code {params.code:q} \
             --identity {params.identity:q} \
-            --device {params.device:q} \
-            --path {params.path:q} \
+            --other_data {params.other_data:q} \
+            --device "$CLUSTERED_FL_DEVICE" \
+            --path "$CLUSTERED_FL_PATH" \
             --paths {params.paths:q} \
             --grouping {params.below:q} \
             --workers {threads} \

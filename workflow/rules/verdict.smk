@@ -26,13 +26,13 @@ rule verdicts:
         mem_mb=2000,
         runtime=10,
     params:
-        settings=PLAN.settings_json(),
+        shown=PLAN.shown(),
         code=PLAN.claims_code(),
     shell:
         """
         exec &> >(tee {log:q})
         python -m clustered_fl verdicts \
-            --settings {params.settings:q} \
+            --settings "$CLUSTERED_FL_SETTINGS" \
             --ledgers config/papers \
             --out {output.table:q}
         """
@@ -55,10 +55,10 @@ rule test_results:
         mem_mb=1000,
         runtime=5,
     params:
-        settings=PLAN.settings_json(),
+        shown=PLAN.shown(),
         code=fingerprint("clustered_fl.claims.consistency:check_results"),
     shell:
         """
         exec &> >(tee {log:q})
-        python -m clustered_fl check --settings {params.settings:q} --ledgers config/papers
+        python -m clustered_fl check --settings "$CLUSTERED_FL_SETTINGS" --ledgers config/papers
         """

@@ -38,8 +38,7 @@ class Bound:
 def function_of(measure: Mapping[str, Any]) -> tuple[str, str]:
     """Module below `clustered_fl.claims` and function that a measure names.
 
-    Raises:
-        InputError: if it names none.
+    Raises: InputError if it names none.
     """
     name = measure.get("name")
     if not isinstance(name, str) or not name:
@@ -53,8 +52,7 @@ def bind(measure: Mapping[str, Any], target: Callable[..., Any], ledger: Ledger)
 
     Args:
         target: the function that it names, or one of the same signature.
-    Raises:
-        InputError: if a name is not in the ledger.
+    Raises: InputError if a name is not in the ledger.
     """
     arguments = {key: value for key, value in measure.items() if key != "name"}
     needs: dict[str, list[str]] = {section: [] for section in SECTIONS}

@@ -14,8 +14,7 @@ COMPARISONS = {">": gt, ">=": ge, "<": lt, "<=": le, "=": eq}
 def holds(bounds: Mapping[str, str], measured: Measured) -> bool:
     """Whether all bounds are met: measured name -> bound, for example {"gap": "> 0"}.
 
-    Raises:
-        InputError: if a bounded number was not measured.
+    Raises: InputError if a bounded number was not measured.
     """
     for name in bounds:
         if name not in measured:
@@ -31,8 +30,7 @@ def is_within(value: float, bound: str) -> bool:
 def parsed(bound: str) -> list[tuple[str, float]]:
     """The comparisons of a bound: ">= 0.15 and <= 0.3" -> [(">=", 0.15), ("<=", 0.3)].
 
-    Raises:
-        InputError: if the bound is not of that form.
+    Raises: InputError if the bound is not of that form.
     """
     allowed = "such as '>= 0.15 and <= 0.3'"
     try:

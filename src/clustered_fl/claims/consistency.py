@@ -17,8 +17,7 @@ def check_results(verdicts: Path, claims: Sequence[str], artefacts: Mapping[str,
     Args:
         claims: ids that must be there, once each.
         artefacts: name -> CSV of its numbers.
-    Raises:
-        InputError: naming the first thing that is wrong.
+    Raises: InputError naming the first thing that is wrong.
     """
     table = _read(verdicts)
     for problem in _shape(table, claims) or _honesty(table):

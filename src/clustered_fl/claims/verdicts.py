@@ -66,8 +66,7 @@ def evaluate(ledger: Ledger, records: pd.DataFrame, scale: Scale, source: str) -
     Args:
         records: index of every run, grouping and study that was computed.
         source: of the data.
-    Raises:
-        InputError: if a claim names no measure that there is, or cannot be measured.
+    Raises: InputError if a claim names no measure that there is, or cannot be measured.
     """
     known = Evidence(records, labels(ledger), ledger.cells)
     runs = resolved_runs(ledger, scale)
@@ -110,11 +109,7 @@ def _row(
 
 
 def measure_of(claim: Claim) -> Callable[..., Measured]:
-    """The function that measures a claim.
-
-    Raises:
-        InputError: if there is none of that name.
-    """
+    """The function that measures a claim; InputError if there is none of that name."""
     module, function = function_of(claim.measure)
     try:
         return getattr(import_module(f"clustered_fl.claims.{module}"), function)

@@ -149,13 +149,13 @@ def load(path: Path, verify: bool = False) -> Dataset:
     return dataset
 
 
-def digest_of(path: Path) -> str | None:
-    """Digest of the dataset in a file, from its header alone; None where there is none."""
+def header_of(path: Path) -> dict[str, Any]:
+    """What a dataset's file says of it without its arrays; empty where there is no such file."""
     try:
         with safe_open(path, framework="numpy") as stored:
-            return json.loads(stored.metadata()[_METADATA_KEY])["digest"]
+            return json.loads(stored.metadata()[_METADATA_KEY])
     except (OSError, SafetensorError, TypeError, KeyError, ValueError):
-        return None
+        return {}
 
 
 def _problem(dataset: Dataset) -> str:

@@ -51,7 +51,7 @@ def provenance(
     """The line below every figure: scale, data, number of seeds.
 
     Args:
-        source: builtin, mirror or download; "none" where no data is involved.
+        source: builtin or real; "none" where no data is involved.
         seeds: number of seeds shown, or of each panel; None where nothing is random.
         data: what the reader must know of the data beyond its source, such as missing rows.
     """

@@ -90,8 +90,7 @@ def _members(
 def check_changes(ledger: Ledger) -> None:
     """What a scale or a sweep makes of an entry must be one again, and fit what it rests on.
 
-    Raises:
-        InputError: naming the entry and the scale.
+    Raises: InputError naming the entry and the scale.
     """
     for scale in SCALES:
         resolved_encoders(ledger, scale)

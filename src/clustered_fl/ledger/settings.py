@@ -61,12 +61,16 @@ class Settings(Strict):
             return "builtin"
         return "mirror" if self.mirror else "download"
 
+    @property
+    def data_kind(self) -> Literal["builtin", "real"]:
+        """Folder of the datasets: real data are the same whatever their source."""
+        return "builtin" if self.data_source == "builtin" else "real"
+
 
 def read_settings(content: dict[str, Any]) -> Settings:
     """Check the configuration of a workflow run.
 
-    Raises:
-        InputError: if a key or a value is not allowed, or the mirror is missing.
+    Raises: InputError if a key or a value is not allowed, or the mirror is missing.
     """
     settings = validated(Settings, "the configuration", content, "key")
     if settings.data_source == "mirror":

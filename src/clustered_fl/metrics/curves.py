@@ -12,8 +12,7 @@ from clustered_fl.records.reading import load_rounds
 def measurements(records: pd.DataFrame) -> pd.DataFrame:
     """All measurements of the runs in an index: run, seed, round, scope, member, metric, value.
 
-    Raises:
-        InputError: if there are no runs.
+    Raises: InputError if there are no runs.
     """
     frames = [measured(path, run, seed) for run, seed, path in index.each(records)]
     if not frames:

@@ -19,6 +19,8 @@ from clustered_fl.records.reading import COST, MODELS, RECORD
 FILE = "records.parquet"
 MARK = "restored"
 """File beside a record that was not computed here: the identity that it was restored with."""
+OTHER_DATA = "other_data"
+"""File beside a record that replaces one of other data: the digest of its own."""
 
 _TEXTS = dict.fromkeys(
     ("kind", "entry", "name", "seed", "identity", "data", "made_by"), pa.string()
@@ -65,12 +67,11 @@ def pack(key: Key, entry: str, folder: Path, made_by: str, left_out: Iterable[st
 
     Args:
         left_out: files that nothing shows, besides the models of runs.
-    Raises:
-        InputError: if there is no record.
+    Raises: InputError if there is no record.
     """
     record = read_json(folder / RECORD)
     identity, data = record.get("identity", ""), record.get("data", {}).get("digest", "")
-    skipped = {MODELS, *left_out, MARK}
+    skipped = {MODELS, *left_out, MARK, OTHER_DATA}
     paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in skipped)
     files = {path.name: path.read_bytes() for path in paths if not path.name.startswith(".")}
     return Packed(key.kind, entry, key.name, key.seed, identity, data, made_by, files)
@@ -89,8 +90,7 @@ def read(path: Path, files: bool = True) -> dict[Key, Packed]:
 
     Args:
         files: also read their files.
-    Raises:
-        InputError: if it is damaged.
+    Raises: InputError if it is damaged.
     """
     if not path.exists():
         return {}
@@ -121,8 +121,7 @@ def _place(row: Mapping[str, object]) -> tuple[object, ...]:
 def union(first: Mapping[Key, Packed], second: Mapping[Key, Packed]) -> dict[Key, Packed]:
     """The records of two archives; of equal results the first's.
 
-    Raises:
-        InputError: if they have different results of the same.
+    Raises: InputError if they have different results of the same.
     """
     for key in first.keys() & second.keys():
         if not _alike(first[key], second[key]):

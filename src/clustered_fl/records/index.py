@@ -30,11 +30,7 @@ def write(records: pd.DataFrame, path: Path) -> None:
 
 
 def read(path: str | Path) -> pd.DataFrame:
-    """Read what `write` wrote.
-
-    Raises:
-        InputError: if there is no such file.
-    """
+    """Read what `write` wrote; InputError if there is no such file."""
     try:
         return pd.read_csv(path)
     except (OSError, ValueError) as error:
@@ -51,11 +47,7 @@ def chosen(records: pd.DataFrame, kind: Kind, *entries: str) -> pd.DataFrame:
 
 
 def folder(records: pd.DataFrame, kind: Kind, name: str, seed: int | None = None) -> Path:
-    """Folder of one record; without a seed that of the first.
-
-    Raises:
-        InputError: if it is not there.
-    """
+    """Folder of one record; without a seed that of the first; InputError if it is not there."""
     own = records[(records["kind"] == kind) & (records["name"] == name)]
     own = own if seed is None else own[own["seed"] == seed]
     if own.empty:

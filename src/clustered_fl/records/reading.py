@@ -53,8 +53,7 @@ def write_rounds(path: Path, rows: list[tuple[int, str, int, str, float]]) -> No
 def load_record(folder: Path) -> dict[str, Any]:
     """The record of the run in `folder`, with its cost under "cost".
 
-    Raises:
-        InputError: if the run left no record there.
+    Raises: InputError if the run left no record there.
     """
     return read_json(folder / RECORD) | {"cost": read_json(folder / COST)}
 
@@ -75,8 +74,7 @@ def load_models(folder: Path) -> dict[str, np.ndarray]:
 def load_tables(folder: Path) -> "dict[str, pd.DataFrame]":
     """All tables of the study in `folder`, by name.
 
-    Raises:
-        InputError: if the study left no record there.
+    Raises: InputError if the study left no record there.
     """
     import pandas as pd
 

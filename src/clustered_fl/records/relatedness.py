@@ -60,8 +60,7 @@ def load(folder: Path, signatures: bool = True) -> Relatedness:
 
     Args:
         signatures: read them too; else they, the points and the distances are empty.
-    Raises:
-        InputError: if a file is missing or damaged.
+    Raises: InputError if a file is missing or damaged.
     """
     found, empty = _arrays(folder / FILE), np.zeros((0, 0, 0), np.float32)
     sent = _arrays(folder / SIGNATURES) if signatures else dict.fromkeys(SENT, empty)

@@ -39,8 +39,7 @@ def gather(
     Args:
         verdicts: on its claims; None if there are none.
         artefacts: folder with a folder for each.
-    Raises:
-        InputError: if a file cannot be read, or verdicts and ledger name different claims.
+    Raises: InputError if a file cannot be read, or verdicts and ledger name different claims.
     """
     computed = _computed(ledger, records, scale)
     claims = None if verdicts is None else _claims(ledger, verdicts)

@@ -56,8 +56,7 @@ def keep(scope: Scope, out: Path) -> Iterator[str]:
     What a machine has trained is so kept before all of a paper is there, and verdicts, pictures and
     tables stay as they are until the paper is published. It yields and takes what `publish` does.
 
-    Raises:
-        InputError: if a record is published with other results.
+    Raises: InputError if a record is published with other results.
     """
     for ledger in scope.ledgers:
         folder = out / ledger.paper

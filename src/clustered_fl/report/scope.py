@@ -22,7 +22,7 @@ class Scope:
         results: folder with verdicts.csv and artefacts/ of one scale.
         records: index of all records that the ledgers ask for.
         scale: of these results.
-        source: where their data come from: builtin, mirror or download.
+        source: what their data are: builtin or real.
         guide: Markdown that says how to add a method; shown beside a benchmark.
     """
 

@@ -56,8 +56,7 @@ SCALES = {
 }
 SOURCES = {
     "builtin": DEMO,
-    "mirror": "real data, read from a local copy",
-    "download": "real data, downloaded at pinned revisions",
+    "real": "real data",
 }
 
 # Figures are saved at 160 dots per inch; a page shows a little more than their printed size.
@@ -67,8 +66,7 @@ _SHOWN = 0.75
 def build(scope: Scope, out: Path) -> None:
     """Write the report to the folder `out`, in the place of a former one.
 
-    Raises:
-        InputError: if an input cannot be read or used, or `out` cannot be written.
+    Raises: InputError if an input cannot be read or used, or `out` cannot be written.
     """
     with replacing_folder(out) as beside:
         for ledger in scope.ledgers:
@@ -83,8 +81,7 @@ def write_paper(
 
     Of its artefacts the files with these suffixes are taken along.
 
-    Raises:
-        InputError: if an input cannot be read, or verdicts and ledger differ.
+    Raises: InputError if an input cannot be read, or verdicts and ledger differ.
     """
     path = scope.results / VERDICTS
     verdicts = read_verdicts(path, scope.scale) if path.exists() else None

@@ -9,16 +9,12 @@ computed, the run that is its profiler is trained too.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from clustered_fl.data.dataset import digest_of
-from clustered_fl.files import read_json
-from clustered_fl.records.archive import FILE, MARK, Key, Packed, read
-from clustered_fl.records.reading import RECORD
-from clustered_fl.workflow.clients import Clients
+from clustered_fl.records.archive import FILE, Key, Packed, read
 from clustered_fl.workflow.kinds import Kind
+from clustered_fl.workflow.present import Present
 
 NAMED = 8
 """Records that are listed by name at the start of a run."""
@@ -29,65 +25,36 @@ class Archives:
 
     Args:
         folders: of the papers that are published at this scale, such as `figures/desktop/cfl`.
-        data: folder of the datasets.
     Attributes:
         taken: what is restored.
     """
 
-    def __init__(
-        self, kinds: Iterable[Kind], clients: Clients, folders: Iterable[Path], data: str
-    ) -> None:
+    def __init__(self, kinds: Iterable[Kind], here: Present, folders: Iterable[Path]) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
-        self._clients, self._data = clients, data
-        self._of = cache(self._identity)
+        self._here = here
         self._files = {folder: read(folder / FILE, files=False) for folder in folders}
         self._places = {key: folder / FILE for folder, own in self._files.items() for key in own}
         self.taken = {
             packed.key
             for own in self._files.values()
             for packed in own.values()
-            if self._fits(packed) and not self.is_here(packed.key)
+            if self._fits(packed) and not self._here.is_here(packed.key)
         }
         self.taken -= set(self._needed_to_compute())
-
-    def _identity(self, kind: str, name: str, seed: int) -> str:
-        return self._kinds[kind].identity(name, seed, self._of)
-
-    def identity(self, kind: Kind, wildcards: Any) -> str:
-        """Identity of the record that a job computes."""
-        return self._of(kind.name, wildcards.name, int(getattr(wildcards, "seed", 0)))
 
     def _fits(self, packed: Packed) -> bool:
         kind = self._kinds[packed.kind]
         if packed.name not in kind.entries or packed.seed not in kind[packed.name].seeds:
             return False
-        return packed.identity == self._of(*packed.key) and self._data_at_hand(packed)
-
-    def _data_at_hand(self, packed: Packed) -> bool:
-        """Whether the data here, if there are any, are those of the record."""
-        config = self._kinds[packed.kind][packed.name].config
-        if "dataset" not in config:
-            return True
-        plain = f"{self._data}/{config['dataset']}.safetensors"
-        own = self._clients.dataset(config, packed.seed) if "federation" in config else plain
-        return digest_of(Path(own)) in (None, packed.data)
-
-    def _folder(self, key: Key) -> Path:
-        return Path(self._kinds[key.kind].folder(key.name, key.seed))
-
-    def is_here(self, key: Key) -> bool:
-        """Whether a record was computed here, with the settings and the code of the plan."""
-        record = self._folder(key) / RECORD
-        if not record.exists() or (record.parent / MARK).exists():
-            return False
-        return read_json(record).get("identity") == self._of(*key)
+        same = packed.identity == self._here.identity(*packed.key)
+        return same and self._here.are_at_hand(packed.key, packed.data)
 
     def _needed_to_compute(self) -> Iterator[Key]:
         """Profilers of groupings that will be computed."""
         for name, entry in self._kinds["grouping"].entries.items():
             for seed in entry.seeds:
                 key = Key("grouping", name, seed)
-                if key not in self.taken and not self.is_here(key):
+                if key not in self.taken and not self._here.is_here(key):
                     yield from (Key(k, below, seed) for k, below in entry.rests_on if k == "run")
 
     def told(self) -> str:
@@ -105,7 +72,7 @@ class Archives:
 
     def constraint(self, kind: Kind) -> str:
         """Regular expression of the records of one kind that are restored."""
-        folders = (self._folder(key) for key in self.taken if key.kind == kind.name)
+        folders = (self._here.folder(key) for key in self.taken if key.kind == kind.name)
         start = Path(kind.place.format(name="", seed="")).parts[:3]
         own = sorted(re.escape("/".join(folder.parts[len(start) :])) for folder in folders)
         return "|".join(own) or "none"

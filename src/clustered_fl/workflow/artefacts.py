@@ -42,8 +42,7 @@ class Artefacts:
     def require_notebooks(self) -> None:
         """Refuse a ledger that names a notebook which is not there, before anything is trained.
 
-        Raises:
-            InputError: naming the artefact and the notebook.
+        Raises: InputError naming the artefact and the notebook.
         """
         for name, artefact in self.entries.items():
             path = Path("notebooks", artefact.notebook)
@@ -75,7 +74,7 @@ class Artefacts:
 
     def parameters(self, name: str) -> dict[str, Any]:
         """Values of the notebook's parameters cell, but for the index of records and the folder."""
-        source = self._settings.data_source
+        source = self._settings.data_kind
         about = {"artefact": name, "scale": self._settings.scale, "source": source}
         return about | self.entries[name].parameters
 

@@ -38,8 +38,7 @@ Part = tuple[str, str, Settings]
 def check(ledgers: Mapping[str, Ledger], datasets: Collection[str]) -> None:
     """Build the settings of everything at every scale.
 
-    Raises:
-        InputError: naming the entry and what is allowed.
+    Raises: InputError naming the entry and what is allowed.
     """
     _require_one_home(ledgers)
     seen = set()
@@ -188,8 +187,7 @@ def check_claim(claim: Claim, ledger: Ledger) -> None:
 def _taken(settings: Settings, key: str) -> tuple[Any, Settings]:
     """What a part is called, or whether it has something, and its other settings.
 
-    Raises:
-        InputError: if it is missing, or neither a text nor true or false.
+    Raises: InputError if it is missing, or neither a text nor true or false.
     """
     if not isinstance(settings.get(key), str | bool):
         raise InputError(f"{json.dumps(settings)} needs a text as its {key!r}")

@@ -23,8 +23,7 @@ class Clients:
     Args:
         configs: of runs and groupings, resolved.
         data, results: folders.
-    Raises:
-        InputError: if there is no such partition.
+    Raises: InputError if there is no such partition.
     """
 
     def __init__(self, configs: Iterable[Config], data: str, results: str) -> None:

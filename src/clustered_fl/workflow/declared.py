@@ -30,8 +30,7 @@ def declared(module: str, name: str, given: tuple[str, ...] = ()) -> Any:
     Args:
         module, name: where it is defined.
         given: arguments of a function that are not checked.
-    Raises:
-        InputError: if the module does not define it.
+    Raises: InputError if the module does not define it.
     """
     source = read(module, "the plan")
     if name in source.imports and name not in source.definitions:

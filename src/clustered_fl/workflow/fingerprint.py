@@ -40,8 +40,7 @@ def fingerprint(*entries: str, root: Path = ROOT) -> str:
     Returns:
         16 hex digits.
 
-    Raises:
-        InputError: if a module, or one that it uses of the package, does not exist.
+    Raises: InputError if a module, or one that it uses of the package, does not exist.
     """
     wanted = [(_target(entry), "a fingerprint") for entry in entries]
     return digest(sorted(_meanings(wanted, root)))

@@ -72,11 +72,7 @@ class Kind:
     stand_ins: bool = False
 
     def __getitem__(self, name: str) -> Entry:
-        """The entry of a name.
-
-        Raises:
-            InputError: if there is none.
-        """
+        """The entry of a name; InputError if there is none."""
         if name not in self.entries:
             known = ", ".join(self.entries)
             raise InputError(f"unknown {self.name} {name!r}; the ledgers have {known or 'none'}")

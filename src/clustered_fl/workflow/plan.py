@@ -1,11 +1,14 @@
 """The ledgers at one scale, as the workflow's rules ask for them."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from clustered_fl.claims.binding import function_of
+from clustered_fl.data.dataset import header_of
 from clustered_fl.data.registry import read_registry
 from clustered_fl.errors import InputError
 from clustered_fl.groupings import grouping_module
@@ -23,9 +26,14 @@ from clustered_fl.workflow.checks import check
 from clustered_fl.workflow.clients import Clients, code_of
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.kinds import Entry, Kind
+from clustered_fl.workflow.present import Present
 
 LEARNT = {"encoder": "encoder.safetensors", "run": "models.safetensors"}
 """What a grouping needs of an encoder or a profiler."""
+NVIDIA = Path("/dev/nvidiactl")
+"""Device file of NVIDIA's driver; asking PyTorch would take seconds."""
+ABOUT = {"host", "revision", "licence", "citation"}
+"""What a dataset's entry says that does not decide its content."""
 
 
 class Plan:
@@ -35,22 +43,30 @@ class Plan:
         settings: checked configuration.
         ledgers: folder with one `<paper>.yaml` per paper.
         registry: table of datasets; where given, everything that the ledgers set is checked.
+        forced: whether finished jobs are asked for again.
 
-    Raises:
-        InputError: if a ledger cannot be read, or sets what no job could compute.
+    Raises: InputError if a ledger cannot be read, or sets what no job could compute.
 
     Attributes:
         ledgers: paper -> ledger, in the order in which they are shown.
         run, grouping, encoder, study: what is computed, each a `Kind`.
     """
 
-    def __init__(self, settings: Settings, ledgers: Path, registry: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        ledgers: Path,
+        registry: Path | None = None,
+        forced: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.settings = settings
         self.results = f"results/{settings.scale}"
-        self.data = f"data/{settings.data_source}"
+        self.data = f"data/{settings.data_kind}"
+        self._complete = settings.scale == "paper"
         self.ledgers = _read(ledgers, settings.papers)
+        self._registry = read_registry(registry) if registry else {}
         if registry:
-            check(self.ledgers, read_registry(registry))
+            check(self.ledgers, self._registry)
         every = list(self.ledgers.values())
         self.encoder = self._kind("encoder", "encoders/{name}")
         self.study = self._kind("study", "studies/{name}")
@@ -61,14 +77,39 @@ class Plan:
         configs = [e.config for kind in (self.run, self.grouping) for e in kind.entries.values()]
         self.clients = Clients(configs, self.data, self.results)
         self.artefacts = Artefacts(every, self.kinds, self.results, settings)
+        self._present = Present(self.kinds, self.clients, self.data, forced)
         published = [Path("figures", settings.scale, paper) for paper in self.ledgers]
-        self.archives = Archives(
-            self.kinds, self.clients, published if settings.archive else [], self.data
-        )
+        self.archives = Archives(self.kinds, self._present, published if settings.archive else [])
 
     def _kind(self, name: index.Kind, place: str) -> Kind:
         about = {"seeded": "seed" in place, "stand_ins": self.settings.data_source == "builtin"}
         return Kind(name, f"{self.results}/{place}", **about)
+
+    def require_complete_data(self) -> None:
+        """Refuse partial data that are at hand where all are needed, before anything is planned.
+
+        Raises: InputError naming the file and what it lacks.
+        """
+        configs = [e.config for kind in self.kinds for e in kind.entries.values() if e.seeds]
+        for name in sorted({config["dataset"] for config in configs if "dataset" in config}):
+            path = Path(self.data, f"{name}.safetensors")
+            found = header_of(path)
+            if self._complete and not found.get("complete", True):
+                raise InputError(
+                    f"{path} has only {found['note']}, and scale paper needs the complete data: "
+                    "delete it, and give a complete mirror or source=download"
+                )
+
+    @property
+    def gpu(self) -> int:
+        """GPUs that a training reserves: jobs that share one would slow each other down."""
+        wanted = {"cpu": False, "cuda": True, "auto": NVIDIA.exists()}
+        return int(wanted[self.settings.device])
+
+    @property
+    def lacks_gpu(self) -> bool:
+        """Whether a GPU is asked for that this machine does not have."""
+        return self.settings.device == "cuda" and not NVIDIA.exists()
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -112,17 +153,27 @@ class Plan:
         """Whether a name is that of a run, a grouping or an encoder."""
         return next((kind for kind in self.kinds if name in kind.entries), self.run)
 
-    def dataset(self, wildcards: Any) -> str:
+    def dataset(self, wildcards: Any) -> list[str]:
         """Canonical arrays that a run, a grouping or an encoder is computed from."""
-        config = self.kind_of(wildcards.name)[wildcards.name].config
-        if "federation" in config:
-            return self.clients.dataset(config, wildcards.seed)
-        return f"{self.data}/{config['dataset']}.safetensors"
+        kind, name = self.kind_of(wildcards.name).name, wildcards.name
+        data = self._present.dataset(kind, name, getattr(wildcards, "seed", 0))
+        return self._present.wanted(kind, wildcards, data)
 
-    def federation(self, wildcards: Any) -> str:
+    def federation(self, wildcards: Any) -> list[str]:
         """File that says which client of a run or a grouping holds what."""
-        config = self.kind_of(wildcards.name)[wildcards.name].config
-        return self.clients.federation(config, wildcards.seed)
+        kind = self.kind_of(wildcards.name)
+        federation = self.clients.federation(kind[wildcards.name].config, wildcards.seed)
+        return self._present.wanted(kind.name, wildcards, federation)
+
+    def other_data(self, wildcards: Any) -> str:
+        """A parameter that changes when data replace those that a record was computed from."""
+        return self._present.other_data(self.kind_of(wildcards.name).name, wildcards)
+
+    def recipe(self, wildcards: Any) -> str:
+        """What decides the content of a dataset, as JSON: the table's entry, and those it joins."""
+        entry = self._registry[wildcards.dataset]
+        parts = [entry, *(self._registry[name] for name in getattr(entry, "union", ()))]
+        return json.dumps([part.model_dump(exclude=ABOUT) for part in parts], sort_keys=True)
 
     def below(self, wildcards: Any) -> str:
         """Folder of the encoder or profiler of a grouping, or of the grouping of a run, or ""."""
@@ -146,7 +197,7 @@ class Plan:
         """The index of the records that were computed here and are up to date."""
         every = self.records()
         keys = (Key(row.kind, row.name, row.seed) for row in every.itertuples())
-        return every[[self.archives.is_here(key) for key in keys]]
+        return every[[self._present.is_here(key) for key in keys]]
 
     def record_files(self) -> list[str]:
         """What all records hold."""
@@ -154,11 +205,25 @@ class Plan:
 
     def identity(self, wildcards: Any) -> str:
         """What makes the record of a run, a grouping, an encoder or a study the same result."""
-        return self.archives.identity(self.kind_of(wildcards.name), wildcards)
+        kind, seed = self.kind_of(wildcards.name).name, getattr(wildcards, "seed", 0)
+        return self._present.identity(kind, wildcards.name, int(seed))
 
-    def settings_json(self) -> str:
-        """The configuration, for steps that read the ledgers themselves."""
-        return self.settings.model_dump_json(exclude_none=True)
+    def environment(self) -> dict[str, str]:
+        """What jobs are told besides their parameters, as variables of their environment."""
+        told = {
+            "SETTINGS": self.settings.model_dump_json(exclude_none=True),
+            "SOURCE": self.settings.data_source,
+            "MIRROR": self.settings.mirror or "",
+            "COMPLETE": "--complete" if self._complete else "",
+            "DEVICE": self.settings.device,
+            "PATH": self.settings.path,
+        }
+        return {f"CLUSTERED_FL_{name}": value for name, value in told.items()}
+
+    def shown(self) -> str:
+        """The part of the configuration that changes what is shown, as JSON."""
+        about = {"papers": list(self.ledgers), "data": self.settings.data_kind}
+        return json.dumps(about | {"seeds": self.settings.seeds})
 
     def claims_code(self) -> str:
         """Fingerprint of what decides verdicts."""
@@ -175,11 +240,7 @@ def _families(kind: Kind) -> list[str]:
 
 
 def _read(folder: Path, papers: tuple[str, ...] | None) -> dict[str, Ledger]:
-    """The ledgers that are asked for, by year.
-
-    Raises:
-        InputError: if there is none of a name.
-    """
+    """The ledgers that are asked for, by year; InputError if there is none of a name."""
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     for paper in papers or ():
         if paper not in known:

@@ -100,8 +100,7 @@ def _stores(name: ast.Name) -> bool:
 def read(module: str, wanted_by: str, root: Path = ROOT) -> Source:
     """The module of a dotted name; `wanted_by` starts the sentence if there is none.
 
-    Raises:
-        InputError: if there is no such module.
+    Raises: InputError if there is no such module.
     """
     path = _file(module, root)
     if path is None:

@@ -25,11 +25,7 @@ def has_measured(folder: Path, measure: str) -> bool:
 
 
 def measurements(folder: Path, measure: str) -> pd.DataFrame:
-    """The rows of one measure.
-
-    Raises:
-        InputError: if the grouping did not measure it.
-    """
+    """The rows of one measure; InputError if the grouping did not measure it."""
     rows = _rows(folder, measure)
     if rows.empty:
         raise InputError(f"{folder} has no measurements of {measure}; ask for them in the ledger")

@@ -34,8 +34,7 @@ def of_runs(runs: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         clients: index of a grouping of the same clients, which knows their test images.
-    Raises:
-        InputError: if the grouping lacks a seed of the runs.
+    Raises: InputError if the grouping lacks a seed of the runs.
     """
     sizes = {seed: validation_sizes(folder) for _, seed, folder in index.each(clients)}
     parts = []

@@ -1,0 +1,103 @@
+"""Nothing runs again that cannot change a number, and nothing finished is lost before it does."""
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from clustered_fl.data import dataset as datasets
+from clustered_fl.data.dataset import with_images
+from workflow.small_project import Project, rules, subjects
+
+DATA = "data/builtin/mnist.safetensors"
+RECORD = "results/demo/runs/cfl_fig9/seed0/record.json"
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory) -> Project:
+    """A copy of its own, because these tests change data and records."""
+    project = Project(tmp_path_factory.mktemp("reruns") / "project")
+    project.use_small_ledger()
+    project.make()
+    return project
+
+
+@pytest.fixture
+def data(complete) -> Iterator[object]:
+    """The data's file, which is as before after the test."""
+    path = complete.root / DATA
+    content = path.read_bytes()
+    yield path
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [["mirror=."], ["mirror=./"], ["device=cpu"], ["path=sequential"], ["archive=false"]],
+    ids=" ".join,
+)
+def test_configuration_that_changes_no_number_reruns_nothing(complete, config):
+    assert complete.plan("--config", *config) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("config/datasets.yaml", "\nmnist:\n", "\n# A comment.\nmnist:\n"),
+        ("src/clustered_fl/data/download.py", "ATTEMPTS = 3", "ATTEMPTS = 4"),
+    ],
+    ids=["comment", "retries"],
+)
+def test_edits_that_change_no_data_rerun_nothing(complete, name, old, new):
+    with complete.edited(name, old, new):
+        assert complete.plan() == set()
+
+
+def test_the_entry_of_another_dataset_reruns_nothing(complete):
+    path = complete.root / "config" / "datasets.yaml"
+    before = path.read_text()
+    table = yaml.safe_load(before)
+    table["emnist"]["rows"]["train"] += 1
+    path.write_text(yaml.safe_dump(table))
+    try:
+        assert complete.plan() == set()
+    finally:
+        path.write_text(before)
+
+
+def test_data_made_again_touch_no_training(complete):
+    assert "train" not in rules(complete.plan("--forcerun", "dataset"))
+
+
+def test_without_data_only_what_is_new_is_computed(complete, data):
+    data.unlink()
+    assert complete.plan() == set()
+    with complete.changed_ledger("runs/cfl_fig9_fedavg/seeds", {"demo": [0, 1]}):
+        plan = complete.plan()
+    assert subjects(plan, "train") == {"cfl_fig9_fedavg 1"}
+    assert subjects(plan, "dataset") == {"mnist"}
+
+
+def test_other_data_are_a_reason_once(complete, data):
+    known = datasets.load(data)
+    datasets.save(with_images(known, known.x // 2, ""), data)
+    assert subjects(complete.plan(), "train") == {"cfl_fig9 0", "cfl_fig9_fedavg 0"}
+    complete.make()
+    assert complete.plan() == set()
+    datasets.save(known, data)
+    complete.make()
+    assert complete.plan() == set()
+
+
+def test_a_record_stays_until_the_new_one_is_whole(complete):
+    before = (complete.root / RECORD).read_bytes()
+    again = ("--cores", "1", "--forcerun", "train")
+    with complete.edited(
+        "src/clustered_fl/files.py", "    beside = path", "    1 / 0\n    beside = path"
+    ):
+        _, text = complete.snakemake(*again)
+    assert "ZeroDivisionError" in text, text
+    assert (complete.root / RECORD).read_bytes() == before
+    _, text = complete.snakemake(*again, "--config", "device=cuda")
+    assert "error: device=cuda, and this machine has no CUDA GPU" in text, text
+    assert (complete.root / RECORD).read_bytes() == before
