@@ -11,6 +11,7 @@ from pathlib import Path
 
 from clustered_fl.errors import InputError
 from clustered_fl.ledger.settings import read_settings
+from clustered_fl.ledger.written import SECTIONS
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.kinds import FILES
 from clustered_fl.workflow.plan import Plan

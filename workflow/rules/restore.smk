@@ -9,82 +9,39 @@
 # rules come before those that compute. The archive's age means nothing, hence `ancient`.
 
 
-rule restore_run:
-    """Take one run from the archive of its paper."""
-    input:
-        archive=ancient(PLAN.archives.file_of(PLAN.run)),
-    output:
-        record="results/{scale}/runs/{record}/record.json",
-        others=[f"results/{{scale}}/runs/{{record}}/{name}" for name in FILES["run"][1:]],
-    log:
-        "logs/{scale}/restored/runs/{record}.log",
-    benchmark:
-        "logs/benchmarks/{scale}/restored/runs/{record}.tsv"
-    wildcard_constraints:
-        record=PLAN.archives.constraint(PLAN.run),
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=1000,
-        runtime=5,
-    params:
-        key=PLAN.archives.key_of(PLAN.run),
-    shell:
-        """
-        exec &> >(tee {log:q})
-        python -m clustered_fl restore \
-            --archive {input.archive:q} \
-            --key {params.key:q} \
-            --out "$(dirname {output.record:q})"
-        """
+for kind in PLAN.kinds:
+    folder = f"results/{{scale}}/{SECTIONS[kind.name]}/{{record}}"
 
-
-use rule restore_run as restore_grouping with:
-    input:
-        archive=ancient(PLAN.archives.file_of(PLAN.grouping)),
-    output:
-        record="results/{scale}/groupings/{record}/record.json",
-        others=[f"results/{{scale}}/groupings/{{record}}/{name}" for name in FILES["grouping"][1:]],
-    log:
-        "logs/{scale}/restored/groupings/{record}.log",
-    benchmark:
-        "logs/benchmarks/{scale}/restored/groupings/{record}.tsv"
-    wildcard_constraints:
-        record=PLAN.archives.constraint(PLAN.grouping),
-    params:
-        key=PLAN.archives.key_of(PLAN.grouping),
-
-
-use rule restore_run as restore_encoder with:
-    input:
-        archive=ancient(PLAN.archives.file_of(PLAN.encoder)),
-    output:
-        record="results/{scale}/encoders/{record}/record.json",
-        others=[f"results/{{scale}}/encoders/{{record}}/{name}" for name in FILES["encoder"][1:]],
-    log:
-        "logs/{scale}/restored/encoders/{record}.log",
-    benchmark:
-        "logs/benchmarks/{scale}/restored/encoders/{record}.tsv"
-    wildcard_constraints:
-        record=PLAN.archives.constraint(PLAN.encoder),
-    params:
-        key=PLAN.archives.key_of(PLAN.encoder),
-
-
-use rule restore_run as restore_study with:
-    input:
-        archive=ancient(PLAN.archives.file_of(PLAN.study)),
-    output:
-        record="results/{scale}/studies/{record}/record.json",
-        others=[f"results/{{scale}}/studies/{{record}}/{name}" for name in FILES["study"][1:]],
-    log:
-        "logs/{scale}/restored/studies/{record}.log",
-    benchmark:
-        "logs/benchmarks/{scale}/restored/studies/{record}.tsv"
-    wildcard_constraints:
-        record=PLAN.archives.constraint(PLAN.study),
-    params:
-        key=PLAN.archives.key_of(PLAN.study),
+    rule:
+        """Take one record from the archive of its paper."""
+        name:
+            f"restore_{kind.name}"
+        input:
+            archive=ancient(PLAN.archives.file_of(kind)),
+        output:
+            record=f"{folder}/record.json",
+            others=[f"{folder}/{name}" for name in FILES[kind.name][1:]],
+        log:
+            f"logs/{{scale}}/restored/{SECTIONS[kind.name]}/{{record}}.log",
+        benchmark:
+            f"logs/benchmarks/{{scale}}/restored/{SECTIONS[kind.name]}/{{record}}.tsv"
+        wildcard_constraints:
+            record=PLAN.archives.constraint(kind),
+        conda:
+            "../../environment.yml"
+        resources:
+            mem_mb=1000,
+            runtime=5,
+        params:
+            key=PLAN.archives.key_of(kind),
+        shell:
+            """
+            exec &> >(tee {log:q})
+            python -m clustered_fl restore \
+                --archive {input.archive:q} \
+                --key {params.key:q} \
+                --out "$(dirname {output.record:q})"
+            """
 
 
 ruleorder: restore_run > train

@@ -18,6 +18,8 @@ from matplotlib.patheffects import withStroke
 from clustered_fl.files import replacing
 
 DEMO = "built-in demo data: shows that the pipeline works, says nothing about the paper"
+SOURCES = {"builtin": DEMO, "real": "real data", "none": ""}
+"""What is said of the data, by what they are."""
 
 # Colour-blind safe; clusters take them in order, methods by name. Purple comes before vermilion,
 # which is too near to orange for the four clusters of most figures.
@@ -55,8 +57,7 @@ def provenance(
         seeds: number of seeds shown, or of each panel; None where nothing is random.
         data: what the reader must know of the data beyond its source, such as missing rows.
     """
-    real = "" if source == "none" else "real data"
-    parts = [f"scale {scale}", DEMO if source == "builtin" else real, data]
+    parts = [f"scale {scale}", SOURCES[source], data]
     if seeds is not None:
         counts = sorted(set(np.atleast_1d(seeds).tolist()))
         number = "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])

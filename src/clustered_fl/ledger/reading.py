@@ -94,8 +94,7 @@ def _expanded(written: Written) -> Ledger:
 
 def _check_names(ledger: Ledger) -> None:
     """What is computed has a name of its own, and everything that something refers to exists."""
-    computed = (ledger.encoders, ledger.groupings, ledger.runs, ledger.studies)
-    for name, count in Counter(name for each in computed for name in each).items():
+    for name, count in Counter(ledger.computed).items():
         if count > 1:
             raise InputError(f"{name!r} is there twice among encoders, groupings, runs and studies")
     for user, kind, name in _references(ledger):

@@ -6,6 +6,9 @@ from clustered_fl.ledger.schema import Artefact, Claim, Encoder, Grouping, Name,
 from clustered_fl.ledger.tables import Cell, Table
 from clustered_fl.options import Strict
 
+SECTIONS = {"encoder": "encoders", "grouping": "groupings", "run": "runs", "study": "studies"}
+"""Kind of record -> section of the ledger that says what is computed."""
+
 
 class Written(Strict):
     """The file of a ledger: everything the project knows of one paper."""
@@ -36,6 +39,11 @@ class Ledger(Written):
     """A ledger whose tables are written out among its runs and groupings."""
 
     cells: tuple[Cell, ...]
+
+    @property
+    def computed(self) -> list[str]:
+        """Names of everything that leaves records."""
+        return [name for section in SECTIONS.values() for name in getattr(self, section)]
 
     @property
     def short(self) -> str:

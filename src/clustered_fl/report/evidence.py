@@ -14,7 +14,7 @@ from clustered_fl.claims.verdicts import measure_of
 from clustered_fl.errors import InputError
 from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
 from clustered_fl.ledger.schema import Scale
-from clustered_fl.ledger.written import Ledger
+from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.records.archive import Key, Packed
 from clustered_fl.records.reading import COST, RECORD
 from clustered_fl.report.entries import (
@@ -27,7 +27,6 @@ from clustered_fl.report.entries import (
 )
 from clustered_fl.report.verdicts import Verdict
 
-SECTIONS = {"encoder": "encoders", "grouping": "groupings", "run": "runs", "study": "studies"}
 Records = Mapping[Key, Packed]
 
 

@@ -40,7 +40,7 @@ class Scope:
         """
         made_by = f"clustered-fl {version('clustered-fl')}"
         shown = {name for name, grouping in ledger.groupings.items() if grouping.signatures}
-        own = {*ledger.encoders, *ledger.groupings, *ledger.runs, *ledger.studies}
+        own = {*ledger.computed}
         found = {}
         for row in self.records.itertuples():
             folder = Path(row.folder)

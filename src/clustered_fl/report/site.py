@@ -25,7 +25,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from nbconvert.filters import markdown2html
 
 from clustered_fl.errors import InputError
-from clustered_fl.figures import DEMO
+from clustered_fl.figures import DEMO, SOURCES
 from clustered_fl.files import read_json, replacing, write_json
 from clustered_fl.ledger.resolution import merged
 from clustered_fl.ledger.written import Ledger
@@ -53,10 +53,6 @@ SCALES = {
     "demo": "small sizes, minutes on two cores",
     "desktop": "reduced sizes, hours on two cores",
     "paper": "the papers' own sizes",
-}
-SOURCES = {
-    "builtin": DEMO,
-    "real": "real data",
 }
 
 # Figures are saved at 160 dots per inch; a page shows a little more than their printed size.

@@ -7,7 +7,7 @@ from typing import Any
 
 from clustered_fl.claims.verdicts import AGREEMENT, COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
-from clustered_fl.figures import DEMO
+from clustered_fl.figures import SOURCES
 
 _PERCENT = f"{100 * AGREEMENT:.0f} %"
 
@@ -93,7 +93,7 @@ def summary_table(papers: list[dict[str, Any]], scale: str, source: str) -> str:
 
 
 def _about(scale: str, source: str) -> str:
-    return f"scale {scale}, {DEMO}" if source == "builtin" else f"scale {scale}, real data"
+    return f"scale {scale}, {SOURCES[source]}"
 
 
 def _row(values: tuple[str, ...]) -> str:

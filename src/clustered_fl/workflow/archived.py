@@ -55,7 +55,7 @@ class Archives:
             for seed in entry.seeds:
                 key = Key("grouping", name, seed)
                 if key not in self.taken and not self._here.is_here(key):
-                    yield from (Key(k, below, seed) for k, below in entry.rests_on if k == "run")
+                    yield from (below for below in self._here.below(key) if below.kind == "run")
 
     def told(self) -> str:
         """What is taken and what is not, for the user; "" where nothing is published."""

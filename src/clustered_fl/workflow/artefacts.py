@@ -10,13 +10,12 @@ import pandas as pd
 from clustered_fl.errors import InputError
 from clustered_fl.ledger.schema import Artefact
 from clustered_fl.ledger.settings import Settings
-from clustered_fl.ledger.written import Ledger
+from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.records import index
 from clustered_fl.workflow.fingerprint import fingerprint_of_text
 from clustered_fl.workflow.kinds import Kind
 
 FORMATS = {"figure": ("png", "pdf", "svg", "csv"), "table": ("csv", "md", "tex")}
-SECTIONS = {"run": "runs", "grouping": "groupings", "encoder": "encoders", "study": "studies"}
 
 
 class Artefacts:

@@ -67,8 +67,7 @@ def _require_one_home(ledgers: Mapping[str, Ledger]) -> None:
     """All papers share their targets and the folders of their records."""
     homes: dict[str, str] = dict.fromkeys(ledgers, "name of a paper")
     for paper, ledger in ledgers.items():
-        sections = (ledger.encoders, ledger.groupings, ledger.runs, ledger.studies)
-        for name in (name for each in (*sections, ledger.artefacts) for name in each):
+        for name in (*ledger.computed, *ledger.artefacts):
             if homes.setdefault(name, paper) != paper:
                 raise InputError(f"{paper}: the name {name!r} is taken ({homes[name]})")
 

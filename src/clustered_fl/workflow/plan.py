@@ -62,7 +62,6 @@ class Plan:
         self.settings = settings
         self.results = f"results/{settings.scale}"
         self.data = f"data/{settings.data_kind}"
-        self._complete = settings.scale == "paper"
         self.ledgers = _read(ledgers, settings.papers)
         self._registry = read_registry(registry) if registry else {}
         if registry:
@@ -90,11 +89,13 @@ class Plan:
 
         Raises: InputError naming the file and what it lacks.
         """
+        if self.settings.scale != "paper":
+            return
         configs = [e.config for kind in self.kinds for e in kind.entries.values() if e.seeds]
         for name in sorted({config["dataset"] for config in configs if "dataset" in config}):
             path = Path(self.data, f"{name}.safetensors")
             found = header_of(path)
-            if self._complete and not found.get("complete", True):
+            if not found.get("complete", True):
                 raise InputError(
                     f"{path} has only {found['note']}, and scale paper needs the complete data: "
                     "delete it, and give a complete mirror or source=download"
@@ -153,21 +154,24 @@ class Plan:
         """Whether a name is that of a run, a grouping or an encoder."""
         return next((kind for kind in self.kinds if name in kind.entries), self.run)
 
+    def _key(self, wildcards: Any) -> Key:
+        kind, seed = self.kind_of(wildcards.name).name, getattr(wildcards, "seed", 0)
+        return self._present.key(kind, wildcards.name, seed)
+
     def dataset(self, wildcards: Any) -> list[str]:
         """Canonical arrays that a run, a grouping or an encoder is computed from."""
-        kind, name = self.kind_of(wildcards.name).name, wildcards.name
-        data = self._present.dataset(kind, name, getattr(wildcards, "seed", 0))
-        return self._present.wanted(kind, wildcards, data)
+        key = self._key(wildcards)
+        return self._present.wanted(key, self._present.dataset(key))
 
     def federation(self, wildcards: Any) -> list[str]:
         """File that says which client of a run or a grouping holds what."""
-        kind = self.kind_of(wildcards.name)
-        federation = self.clients.federation(kind[wildcards.name].config, wildcards.seed)
-        return self._present.wanted(kind.name, wildcards, federation)
+        config = self.kind_of(wildcards.name)[wildcards.name].config
+        federation = self.clients.federation(config, wildcards.seed)
+        return self._present.wanted(self._key(wildcards), federation)
 
     def other_data(self, wildcards: Any) -> str:
         """A parameter that changes when data replace those that a record was computed from."""
-        return self._present.other_data(self.kind_of(wildcards.name).name, wildcards)
+        return self._present.other_data(self._key(wildcards))
 
     def recipe(self, wildcards: Any) -> str:
         """What decides the content of a dataset, as JSON: the table's entry, and those it joins."""
@@ -177,10 +181,8 @@ class Plan:
 
     def below(self, wildcards: Any) -> str:
         """Folder of the encoder or profiler of a grouping, or of the grouping of a run, or ""."""
-        entry = self.kind_of(wildcards.name)[wildcards.name]
-        kinds = {kind.name: kind for kind in self.kinds}
-        folders = [kinds[kind].folder(name, wildcards.seed) for kind, name in entry.rests_on]
-        return "".join(folders)
+        below = self._present.below(self._key(wildcards))
+        return "".join(str(self._present.folder(key)) for key in below)
 
     def below_files(self, wildcards: Any) -> list[str]:
         """What must be there of it: its record, and what an encoder or profiler has learnt."""
@@ -205,8 +207,7 @@ class Plan:
 
     def identity(self, wildcards: Any) -> str:
         """What makes the record of a run, a grouping, an encoder or a study the same result."""
-        kind, seed = self.kind_of(wildcards.name).name, getattr(wildcards, "seed", 0)
-        return self._present.identity(kind, wildcards.name, int(seed))
+        return self._present.identity(*self._key(wildcards))
 
     def environment(self) -> dict[str, str]:
         """What jobs are told besides their parameters, as variables of their environment."""
@@ -214,7 +215,7 @@ class Plan:
             "SETTINGS": self.settings.model_dump_json(exclude_none=True),
             "SOURCE": self.settings.data_source,
             "MIRROR": self.settings.mirror or "",
-            "COMPLETE": "--complete" if self._complete else "",
+            "COMPLETE": "--complete" if self.settings.scale == "paper" else "",
             "DEVICE": self.settings.device,
             "PATH": self.settings.path,
         }

@@ -31,7 +31,7 @@ class Present:
     ) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
         self._clients, self._data, self._forced = clients, data, forced
-        self._header_of = cache(header_of)
+        self._header_of, self._record = cache(header_of), cache(self._load)
         self.identity = cache(self._identity)
         self.is_valid = cache(self._is_valid)
 
@@ -42,15 +42,15 @@ class Present:
         """Where a record is, or will be."""
         return Path(self._kinds[key.kind].folder(key.name, key.seed))
 
-    def _record(self, key: Key) -> dict[str, Any]:
+    def _load(self, key: Key) -> dict[str, Any]:
         path = self.folder(key) / RECORD
         return read_json(path) if path.exists() else {}
 
-    def dataset(self, kind: str, name: str, seed: int | str) -> str:
+    def dataset(self, key: Key) -> str:
         """File of the data that something is computed from, "" without any."""
-        config = self._kinds[kind][name].config
+        config = self._kinds[key.kind][key.name].config
         if "federation" in config:
-            return self._clients.dataset(config, seed)
+            return self._clients.dataset(config, key.seed)
         return f"{self._data}/{config['dataset']}.safetensors" if "dataset" in config else ""
 
     def are_at_hand(self, key: Key, digest: str) -> bool:
@@ -58,16 +58,19 @@ class Present:
         return self._digest(key) in (None, digest)
 
     def _digest(self, key: Key) -> str | None:
-        return self._header_of(Path(self.dataset(*key))).get("digest")
+        return self._header_of(Path(self.dataset(key))).get("digest")
 
     def _is_valid(self, key: Key) -> bool:
         record = self._record(key)
         if record.get("identity") != self.identity(*key):
             return False
-        entry = self._kinds[key.kind][key.name]
-        below = (self.key(kind, name, key.seed) for kind, name in entry.rests_on)
         digest = record.get("data", {}).get("digest", "")
-        return self.are_at_hand(key, digest) and all(map(self.is_valid, below))
+        return self.are_at_hand(key, digest) and all(map(self.is_valid, self.below(key)))
+
+    def below(self, key: Key) -> list[Key]:
+        """The records that one rests on."""
+        entry = self._kinds[key.kind][key.name]
+        return [self.key(kind, name, key.seed) for kind, name in entry.rests_on]
 
     def key(self, kind: str, name: str, seed: int | str) -> Key:
         """A record of what is computed once for all seeds is that of seed 0."""
@@ -79,19 +82,18 @@ class Present:
         restored = (folder / MARK).exists()
         return not restored and self._record(key).get("identity") == self.identity(*key)
 
-    def other_data(self, kind: str, wildcards: Any) -> str:
+    def other_data(self, key: Key) -> str:
         """Parameter of a job: it changes when the data at hand are no longer those of the record.
 
         A record that was made for this reason carries the value, so that it is the same after.
         """
-        key = self.key(kind, wildcards.name, getattr(wildcards, "seed", 0))
         digest = self._record(key).get("data", {}).get("digest")
         if digest and not self.are_at_hand(key, digest):
             return self._digest(key)
         mark = self.folder(key) / OTHER_DATA
         return mark.read_text() if digest and mark.exists() else ""
 
-    def wanted(self, kind: str, wildcards: Any, file: str) -> list[str]:
+    def wanted(self, key: Key, file: str) -> list[str]:
         """An input of a job, which does not rerun it as long as its record is valid.
 
         A valid record does not even ask for what would have to be made again. An input that is
@@ -100,8 +102,7 @@ class Present:
         """
         from snakemake.io import ancient
 
-        key = self.key(kind, wildcards.name, getattr(wildcards, "seed", 0))
         if self._forced() or not self.is_valid(key):
             return [file]
-        there = Path(file).exists() and Path(self.dataset(*key)).exists()
+        there = Path(file).exists() and Path(self.dataset(key)).exists()
         return [ancient(file)] if there else []
