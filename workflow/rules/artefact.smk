@@ -34,6 +34,8 @@ rule figure:
         "logs/benchmarks/{scale}/artefacts/{artefact}.tsv"
     wildcard_constraints:
         artefact=PLAN.artefacts.named("figure"),
+    group:
+        "artefacts"
     conda:
         "../../environment.yml"
     resources:

@@ -18,6 +18,8 @@ rule dataset:
         f"logs/data/{PLAN.settings.data_kind}/{{dataset}}.log",
     benchmark:
         f"logs/benchmarks/data/{PLAN.settings.data_kind}/{{dataset}}.tsv"
+    # Nodes of a cluster often have no network, and the mirror need not be on its file system.
+    localrule: True
     conda:
         "../../environment.yml"
     resources:
@@ -52,6 +54,8 @@ rule drift:
         f"logs/data/{PLAN.settings.data_kind}/drift/{{clients}}/seed{{seed}}.log",
     benchmark:
         f"logs/benchmarks/data/{PLAN.settings.data_kind}/drift/{{clients}}/seed{{seed}}.tsv"
+    group:
+        "federations"
     conda:
         "../../environment.yml"
     resources:
@@ -82,6 +86,8 @@ rule partition:
         "logs/{scale}/federations/{clients}/seed{seed}.log",
     benchmark:
         "logs/benchmarks/{scale}/federations/{clients}/seed{seed}.tsv"
+    group:
+        "federations"
     conda:
         "../../environment.yml"
     resources:

@@ -27,7 +27,7 @@ rule encoder:
         "../../environment.yml"
     resources:
         mem_mb=3000,
-        runtime=720,
+        runtime=PLAN.encoder.runtime,
     params:
         config=PLAN.encoder.config,
         code=PLAN.encoder.code,

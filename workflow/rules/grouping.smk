@@ -31,11 +31,13 @@ rule grouping:
         name="|".join(PLAN.grouping.entries) or "none",
     # Before runs, some of which wait for it.
     priority: 1
+    group:
+        PLAN.group
     conda:
         "../../environment.yml"
     resources:
         mem_mb=4000,
-        runtime=240,
+        runtime=PLAN.grouping.runtime,
     params:
         config=PLAN.grouping.config,
         below=PLAN.below,

@@ -30,6 +30,7 @@ rule report_site:
         "logs/{scale}/report.log",
     benchmark:
         "logs/benchmarks/{scale}/report.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:
@@ -60,6 +61,7 @@ rule publish:
         f"logs/{PLAN.settings.scale}/publish.log",
     benchmark:
         f"logs/benchmarks/{PLAN.settings.scale}/publish.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:
@@ -85,6 +87,7 @@ rule archive:
     # Neither an output nor a benchmark: their presence would mean that nothing is left to do.
     log:
         f"logs/{PLAN.settings.scale}/archive.log",
+    localrule: True
     conda:
         "../../environment.yml"
     resources:

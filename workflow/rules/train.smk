@@ -32,13 +32,16 @@ rule train:
         "logs/benchmarks/{scale}/runs/{name}/seed{seed}.tsv"
     wildcard_constraints:
         name="|".join(PLAN.run.entries) or "none",
+    # Short ones share a job of a cluster; on one machine each is its own.
+    group:
+        PLAN.group
     conda:
         "../../environment.yml"
     threads: 1
     resources:
         gpu=PLAN.gpu,
         mem_mb=PLAN.run.memory,
-        runtime=1440,
+        runtime=PLAN.run.runtime,
     params:
         config=PLAN.run.config,
         code=PLAN.run.code,

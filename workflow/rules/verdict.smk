@@ -20,6 +20,7 @@ rule verdicts:
         "logs/{scale}/verdicts.log",
     benchmark:
         "logs/benchmarks/{scale}/verdicts.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:
@@ -49,6 +50,7 @@ rule test_results:
         "logs/{scale}/test_results.log",
     benchmark:
         "logs/benchmarks/{scale}/test_results.tsv"
+    localrule: True
     conda:
         "../../environment.yml"
     resources:

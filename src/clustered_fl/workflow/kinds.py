@@ -6,6 +6,7 @@ the fingerprint of the code that computes it.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,13 @@ FILES = {
     "encoder": ("record.json", "cost.json", "pictures.safetensors", "encoder.safetensors"),
     "study": ("record.json", "cost.json"),
 }
-"""What a record holds for figures and claims."""
+"""What a record holds for figures and claims; a study besides these its tables."""
+MARGIN, START, UNKNOWN = 3, 5, 480
+"""A job may take three times the expected minutes, and five more to start: of 745 records of scale
+desktop, made on a busy machine, none needed more. Where nothing is expected it has a day."""
+SHORT = 5
+"""Expected minutes up to which computations share one job of a cluster. When one of them fails the
+cluster's job is made again, with all of them."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,8 @@ class Entry:
         rests_on: kind and name of what is computed before, and used.
         partition: fingerprint of the code that makes its federation, "" without one.
         memory_mb: to reserve.
+        minutes: expected on one core.
+        tables: that a study leaves.
     """
 
     config: dict[str, Any]
@@ -46,6 +55,8 @@ class Entry:
     rests_on: tuple[tuple[str, str], ...] = ()
     partition: str = ""
     memory_mb: int = 0
+    minutes: float = UNKNOWN
+    tables: tuple[str, ...] = ()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -98,7 +109,15 @@ class Kind:
 
     def files_of(self, families: Iterable[str]) -> list[str]:
         """Files that must exist before these entries can be read."""
-        return [f"{row[-1]}/{file}" for row in self.records(families) for file in FILES[self.name]]
+        return [
+            f"{folder}/{file}"
+            for *_, name, _, folder in self.records(families)
+            for file in self.files(name)
+        ]
+
+    def files(self, name: str) -> list[str]:
+        """What a record holds for figures and claims, record.json first."""
+        return [*FILES[self.name], *(f"{table}.parquet" for table in self[name].tables)]
 
     def config(self, wildcards: Any) -> str:
         """The resolved configuration with its seed, as JSON."""
@@ -117,6 +136,10 @@ class Kind:
     def memory(self, wildcards: Any) -> int:
         """Megabytes to reserve."""
         return self[wildcards.name].memory_mb
+
+    def runtime(self, wildcards: Any, attempt: int) -> int:
+        """Minutes to reserve: more for a second attempt, which may have met the limit."""
+        return math.ceil((START + MARGIN * self[wildcards.name].minutes) * attempt)
 
     def identity(self, name: str, seed: int, of: Callable[[str, str, int], str]) -> str:
         """What makes two records the same result: configuration, code, and what it rests on.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from clustered_fl.groupings import grouping_module
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
 from clustered_fl.ledger.settings import Settings
-from clustered_fl.ledger.written import Ledger
+from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.methods import method_module
 from clustered_fl.models import model_entry
 from clustered_fl.records import index
@@ -25,7 +26,7 @@ from clustered_fl.workflow.artefacts import Artefacts
 from clustered_fl.workflow.checks import check
 from clustered_fl.workflow.clients import Clients, code_of
 from clustered_fl.workflow.fingerprint import fingerprint
-from clustered_fl.workflow.kinds import Entry, Kind
+from clustered_fl.workflow.kinds import SHORT, UNKNOWN, Entry, Kind
 from clustered_fl.workflow.present import Present
 
 LEARNT = {"encoder": "encoder.safetensors", "run": "models.safetensors"}
@@ -121,11 +122,12 @@ class Plan:
         scale = self.settings.scale
         code = ("clustered_fl.jobs.encode:execute",)
         for name, config in resolved_encoders(ledger, scale).items():
-            self.encoder.entries[name] = Entry(config, (0,), code, name)
+            minutes = ledger.encoders[name].minutes.get(scale, UNKNOWN)
+            self.encoder.entries[name] = Entry(config, (0,), code, name, minutes=minutes)
         for name, found in resolved_groupings(ledger, scale).items():
             self.grouping.entries[name] = self._grouping(name, found, ledger)
         for name, found in resolved_runs(ledger, scale).items():
-            self.run.entries[name] = self._run(found)
+            self.run.entries[name] = self._run(found, ledger)
         for name, study in ledger.studies.items():
             module = f"clustered_fl.theory.{study.function.rpartition('.')[0]}"
             settings = study.settings | study.scales.get(scale, {})
@@ -140,14 +142,17 @@ class Plan:
             code.append(model_entry(ledger.runs[config["profiler"]].model["name"]))
         networks = (("encoder", config["encoder"]), ("run", config["profiler"]))
         rests_on = tuple((kind, each) for kind, each in networks if each)
-        return Entry(config, seeds, tuple(code), name, rests_on, code_of(config))
+        minutes = ledger.groupings[name].minutes.get(self.settings.scale, UNKNOWN)
+        about = (name, rests_on, code_of(config))
+        return Entry(config, seeds, tuple(code), *about, minutes=minutes)
 
-    def _run(self, found: dict[str, Any]) -> Entry:
+    def _run(self, found: dict[str, Any], ledger: Ledger) -> Entry:
         config, seeds = found["config"], tuple(found["seeds"][: self.settings.seeds])
         modules = method_module(config["method"]["name"]), model_entry(config["model"]["name"])
         code = ("clustered_fl.jobs.train:execute", *modules)
         rests_on = (("grouping", config["grouping"]),) if config["grouping"] else ()
-        about = (found["family"], rests_on, code_of(config), found["memory_mb"])
+        minutes = ledger.runs[found["family"]].minutes.get(self.settings.scale, UNKNOWN)
+        about = (found["family"], rests_on, code_of(config), found["memory_mb"], minutes)
         return Entry(config, seeds, code, *about)
 
     def kind_of(self, name: str) -> Kind:
@@ -157,6 +162,21 @@ class Plan:
     def _key(self, wildcards: Any) -> Key:
         kind, seed = self.kind_of(wildcards.name).name, getattr(wildcards, "seed", 0)
         return self._present.key(kind, wildcards.name, seed)
+
+    def group(self, wildcards: Any) -> str | None:
+        """Name of the cluster's jobs in which short computations run together; None: in its own.
+
+        Profilers are apart from runs that wait for a grouping: a job cannot wait for itself.
+        """
+        kind = self.kind_of(wildcards.name)
+        if kind[wildcards.name].minutes > SHORT:
+            return None
+        return "profilers" if wildcards.name in self._profilers else SECTIONS[kind.name]
+
+    @cached_property
+    def _profilers(self) -> set[str]:
+        below = (each for entry in self.grouping.entries.values() for each in entry.rests_on)
+        return {name for kind, name in below if kind == "run"}
 
     def dataset(self, wildcards: Any) -> list[str]:
         """Canonical arrays that a run, a grouping or an encoder is computed from."""
