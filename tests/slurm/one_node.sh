@@ -5,14 +5,17 @@
 #     pip install snakemake-executor-plugin-slurm==2.8.0
 #     tests/slurm/one_node.sh [target]          cfl_fig6 if none is given; as root, minutes
 #
-# Not part of the tests: it needs Slurm and starts its daemons (munged, slurmctld, slurmd), with
-# everything of theirs in a temporary folder, which is removed after success. The cluster has no
-# accounting and no cgroups, as the smallest there are. Both runs are made in copies of this checkout
-# at scale demo. It fails if a job fails, or if a record or an artefact's numbers differ by a byte;
-# cost.json, which says seconds, may.
+# Not part of the tests: it needs Slurm and starts its daemons (munged, slurmctld, slurmd), which it
+# stops at the end. All of theirs is in a temporary folder, which is removed after success, but for
+# /etc/slurm/slurm.conf: the plugin takes SLURM_CONF from the environment of jobs. It is refused to
+# replace one. The cluster has no accounting and no cgroups, as the smallest there are. Both runs are
+# made in copies of this checkout at scale demo. It fails if a job fails, or if a record or an
+# artefact's numbers differ by a byte; cost.json, which says seconds, may.
 set -euo pipefail
 
 target=${1:-cfl_fig6}
+configuration=/etc/slurm/slurm.conf
+[ ! -e $configuration ] || { echo "$configuration is there: this machine has a cluster" >&2; exit 2; }
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d /tmp/one_node.XXXXXX)
 chmod 755 "$work" # munged refuses a socket that others cannot reach
@@ -20,13 +23,15 @@ mkdir "$work"/{state,spool,local,cluster}
 daemons=()
 
 stop() {
+    rm -f $configuration
     [ ${#daemons[@]} -eq 0 ] || kill "${daemons[@]}" 2>/dev/null || true
     wait
 }
 trap stop EXIT
 
 # Four cores and 16 GB whatever the machine has: jobs reserve, but nothing holds them to it.
-cat >"$work/slurm.conf" <<CONF
+mkdir -p $(dirname $configuration)
+cat >$configuration <<CONF
 ClusterName=one_node
 SlurmctldHost=$(hostname -s)(127.0.0.1)
 SlurmctldPort=16817
@@ -50,7 +55,6 @@ SlurmdParameters=config_overrides
 NodeName=$(hostname -s) NodeAddr=127.0.0.1 CPUs=4 RealMemory=16000
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE
 CONF
-export SLURM_CONF=$work/slurm.conf
 
 head -c 1024 /dev/urandom >"$work/munge.key"
 chmod 600 "$work/munge.key"

@@ -1,7 +1,11 @@
 """A checkpoint is continued by the run it belongs to and by no other; damage is not continued."""
 
+import errno
 import fcntl
 import os
+from socket import gethostname
+from threading import Event, active_count
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -9,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
+from clustered_fl.engine import checkpoint
 from clustered_fl.engine.checkpoint import load, save, sole_owner
 from clustered_fl.errors import InputError
 
@@ -88,7 +93,9 @@ def test_a_second_owner_is_told_who_the_first_is(path):
         with pytest.raises(InputError) as caught, sole_owner(path):
             pytest.fail("two own the same run")
         sentence = (
-            f"this run is still being computed by process {os.getpid()}; wait for it or stop it"
+            f"this run is still being computed by process {os.getpid()} on {gethostname()}; "
+            f"wait for it or stop it, or delete {path.with_suffix('.lock')} if there is no such "
+            "process"
         )
         assert str(caught.value) == sentence
 
@@ -101,6 +108,75 @@ def test_an_owner_that_has_gone_leaves_the_run_free(path):
         raise ZeroDivisionError
     with sole_owner(path):
         assert load(path, "this run") is not None
+
+
+@pytest.fixture
+def elsewhere(path, monkeypatch):
+    """Another machine holds the lock, on a file system whose locks end at the machine.
+
+    Takes whether it gives a sign of life in each nap to come; gives the naps that were taken.
+    """
+    lock, naps = path.with_suffix(".lock"), []
+    lock.write_text("12 on node5")
+
+    def naps_to_come(*signs: bool) -> list[float]:
+        left = iter(signs)
+
+        def sleep(seconds: float) -> None:
+            naps.append(seconds)
+            if next(left):
+                os.utime(lock, ns=(0, 1))
+
+        monkeypatch.setattr(checkpoint.time, "sleep", sleep)
+        return naps
+
+    return naps_to_come
+
+
+@pytest.mark.parametrize("signs", [[True], [False, True], [False, False, True]])
+def test_an_owner_on_another_machine_is_respected_as_long_as_it_lives(path, elsewhere, signs):
+    naps = elsewhere(*signs)
+    sentence = "by process 12 on node5; .* or delete .*seed0.lock if"
+    with pytest.raises(InputError, match=sentence), sole_owner(path):
+        pytest.fail("two own the same run")
+    assert naps == [60] * len(signs)
+    assert path.with_suffix(".lock").read_text() == "12 on node5"
+
+
+def test_an_owner_on_another_machine_that_has_died_leaves_the_run_free(path, elsewhere):
+    naps = elsewhere(False, False, False)
+    with sole_owner(path):
+        assert path.with_suffix(".lock").read_text() == f"{os.getpid()} on {gethostname()}"
+    assert len(naps) == 3
+
+
+def test_an_owner_here_that_was_killed_is_not_waited_for(path, elsewhere):
+    naps = elsewhere()
+    path.with_suffix(".lock").write_text(f"12 on {gethostname()}")
+    with sole_owner(path):
+        assert naps == []
+
+
+def test_where_the_file_system_has_no_locks_an_owner_here_is_waited_for_too(
+    path, elsewhere, monkeypatch
+):
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.ENOLCK, "no locks")))
+    naps = elsewhere(True)
+    path.with_suffix(".lock").write_text(f"12 on {gethostname()}")
+    with pytest.raises(InputError, match="by process 12 on "), sole_owner(path):
+        pytest.fail("two own the same run")
+    assert naps == [60]
+
+
+def test_an_owner_shows_that_it_lives_and_stops_when_it_ends(path, monkeypatch):
+    touched = Event()
+    monkeypatch.setattr(checkpoint, "HEARTBEAT", 1e-3)
+    monkeypatch.setattr(os, "utime", lambda _: touched.set())
+    with sole_owner(path):
+        assert touched.wait(60)
+    assert path.with_suffix(".lock").read_text() == ""
+    touched.clear()
+    assert active_count() == 1
 
 
 def test_runs_side_by_side_have_their_own_locks(path):
