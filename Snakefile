@@ -13,7 +13,6 @@ from clustered_fl.errors import InputError
 from clustered_fl.ledger.settings import read_settings
 from clustered_fl.ledger.written import SECTIONS
 from clustered_fl.workflow.fingerprint import fingerprint
-from clustered_fl.workflow.kinds import FILES
 from clustered_fl.workflow.plan import Plan
 
 
@@ -28,6 +27,7 @@ try:
         # Known only when jobs are planned.
         forced=lambda: {"train", "grouping", "encoder"} & {*workflow.dag_settings.forcerun}
         or workflow.dag_settings.forceall,
+        cluster=lambda: workflow.non_local_exec,
     )
     PLAN.artefacts.require_notebooks()
     PLAN.require_complete_data()

@@ -242,4 +242,9 @@ def test_the_rules_restore_what_is_taken_and_nothing_else(planned, published):
     assert Key(*json.loads(archives.key_of(plan.run)(asked))) == Key("run", "network", 1)
     asked = SimpleNamespace(record="toy")
     assert Key(*json.loads(archives.key_of(plan.study)(asked))) == Key("study", "toy", 0)
-    assert planned(archive=False).archives.constraint(plan.run) == "none"
+    tables = planned().study.files("toy")
+    assert list(archives.restored(plan.study)) == [("restore_study_toy", "toy", tables)]
+    assert archives.computed(plan.study) == []
+    nothing = planned(archive=False).archives
+    assert nothing.constraint(plan.run) == "none"
+    assert (list(nothing.restored(plan.study)), nothing.computed(plan.study)) == ([], ["toy"])

@@ -180,6 +180,11 @@ def test_the_small_ledger_passes(checked):
             "study toy at scale demo: the plan names the mod",
         ),
         (
+            "studies/toy/function",
+            "cfl.violations.scores",
+            "study toy at scale demo: cfl.violations.scores declares no tables and is no study",
+        ),
+        (
             "studies/toy/settings",
             {"clients": 3},
             "study cfl.violations.assumption_violations has no",

@@ -20,6 +20,7 @@ from clustered_fl.jobs.study import execute
 from clustered_fl.records import archive
 from clustered_fl.records.archive import Packed
 from clustered_fl.records.reading import Origin, load_tables
+from clustered_fl.theory.cfl import violations
 from clustered_fl.workflow.fingerprint import ROOT
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -297,6 +298,28 @@ def test_a_study_leaves_its_tables_and_says_so(tmp_path):
 def test_studies_that_there_are_not(capsys, tmp_path, function, settings, sentence):
     about = {"config": study(function, settings), "code": "abc", "out": tmp_path / "new"}
     assert refused(capsys, "study", **about).startswith(sentence)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_study_makes_the_same_bytes_twice(tmp_path):
+    config = {"function": "cfl.violations.assumption_violations", "settings": {}}
+    for name in ("one", "two"):
+        execute(config | {"settings": {"points_per_client": 20}}, Origin("a", ""), tmp_path / name)
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("one", "two")
+    )
+    assert one.pop("cost.json")
+    assert two.pop("cost.json")
+    assert one == two
+
+
+def test_a_study_that_makes_other_tables_than_it_declares_leaves_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(violations.assumption_violations, "tables", ("points", "lost"))
+    config = {"function": "cfl.violations.assumption_violations", "settings": {}}
+    sentence = "declares points, lost, and it made points, accuracies, lines, gradients, separation"
+    with pytest.raises(InputError, match=sentence):
+        execute(config | {"settings": {"points_per_client": 20}}, Origin("a", ""), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 

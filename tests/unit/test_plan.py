@@ -2,6 +2,7 @@
 
 import ast
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -113,8 +114,9 @@ def test_records_are_the_files_that_a_job_leaves(small):
     assert plan.run.files_of(["one"]) == runs
     groupings = [f"{place}/groupings/groups/seed{s}/{n}" for s in (0, 1) for n in FILES["grouping"]]
     assert plan.grouping.files_of(["groups"]) == groupings
-    studies = [f"{place}/studies/toy/{name}" for name in FILES["study"]]
-    assert plan.study.files_of(["toy"]) == studies
+    tables = ["points", "accuracies", "lines", "gradients", "separation"]
+    kept = [*FILES["study"], *(f"{name}.parquet" for name in tables)]
+    assert plan.study.files_of(["toy"]) == [f"{place}/studies/toy/{name}" for name in kept]
 
 
 def test_every_record_is_there_once(plan):
@@ -126,6 +128,58 @@ def test_every_record_is_there_once(plan):
 def test_the_ledger_says_how_much_memory_to_reserve(small):
     plan = small(changed("runs/one/memory_mb", 5000))
     assert [plan.run.memory(of(name)) for name in ("one", "clustered")] == [5000, 3000]
+
+
+@pytest.mark.parametrize(("minutes", "runtime"), [({"demo": 0.5}, 7), ({"demo": 3000}, 9005)])
+def test_a_job_may_take_three_times_what_is_expected_and_longer_when_it_is_tried_again(
+    small, minutes, runtime
+):
+    plan = small(changed("runs/one/minutes", minutes))
+    assert plan.run.runtime(of("one"), attempt=1) == runtime
+    assert plan.run.runtime(of("one"), attempt=2) == math.ceil(2 * (5 + 3 * minutes["demo"]))
+
+
+def test_where_nothing_is_expected_a_job_has_a_day(small):
+    plan = small(changed("runs/one/minutes", {"paper": 1}))
+    assert plan.run.runtime(of("one"), attempt=1) >= 24 * 60
+
+
+def test_everything_has_the_time_that_the_ledger_expects(plan):
+    for kind in (plan.encoder, plan.grouping, plan.run):
+        for name, entry in kind.entries.items():
+            if entry.seeds:
+                ledger = next(
+                    each for each in plan.ledgers.values() if entry.family in each.computed
+                )
+                expected = getattr(ledger, SECTIONS[kind.name])[entry.family].minutes
+                assert kind.runtime(of(name), 1) == math.ceil(5 + 3 * expected[plan.settings.scale])
+
+
+def test_on_a_cluster_short_computations_share_a_job_and_on_one_machine_nothing_does(tmp_path):
+    write(tmp_path, changed("runs/clustered/minutes", {"demo": 6}))
+    here, there = (
+        Plan(Settings(archive=False), tmp_path, cluster=lambda on=on: on) for on in (False, True)
+    )
+    names = ("one", "clustered", "network", "groups", "profiled")
+    assert [here.group(of(name)) for name in names] == [None] * 5
+    shared = ["runs", None, "profilers", "groupings", "groupings"]
+    assert [there.group(of(name)) for name in names] == shared
+    assert (here.sharing("studies")(of("toy")), there.sharing("studies")(of("toy"))) == (
+        None,
+        "studies",
+    )
+
+
+def test_jobs_that_share_one_never_wait_for_it(plan):
+    """What a group rests on, directly or not, is in groups before it."""
+    there = Plan(plan.settings, PAPERS, cluster=lambda: True)
+    order = ["encoders", "profilers", "groupings", "runs", "studies"]
+    for kind in there.kinds:
+        for name, entry in kind.entries.items():
+            own = there.group(of(name)) or SECTIONS[kind.name]
+            for below_kind, below in entry.rests_on:
+                first = "profilers" if below_kind == "run" else SECTIONS[below_kind]
+                assert order.index(first) < order.index(own), (name, below)
 
 
 # ---- What a job is told --------------------------------------------------------------------------

@@ -24,6 +24,8 @@ FIGURE = ("csv", "html", "pdf", "png", "svg")
 TABLE = ("csv", "html", "md", "tex")
 CLIENTS = key_of(RUN)
 RECORD = ("cost.json", "models.safetensors", "record.json", "rounds.parquet")
+STUDY = ("cost.json", "record.json", "points.parquet", "accuracies.parquet", "lines.parquet")
+STUDY += ("gradients.parquet", "separation.parquet")
 
 
 def artefact(name: str, formats: tuple[str, ...] = FIGURE) -> set[str]:
@@ -72,11 +74,10 @@ def test_everything_is_made(complete):
     files = complete.files()
     expected = artefact("cfl_fig1") | artefact("cfl_fig4") | artefact("cfl_table1", TABLE)
     expected |= run("cfl_fig9") | run("cfl_fig9_fedavg")
-    expected |= {"studies/cfl_violations/record.json", "verdicts.csv", "verdicts.tested"}
+    expected |= {f"studies/cfl_violations/{file}" for file in STUDY}
+    expected |= {"verdicts.csv", "verdicts.tested"}
     assert expected | {"report/index.html"} <= files
-    others = {
-        file for file in files - expected if not file.startswith(("studies/", "report/", "paths/"))
-    }
+    others = {file for file in files - expected if not file.startswith(("report/", "paths/"))}
     assert others == set()
     assert all(
         (complete.root / "results" / "demo" / file).stat().st_size for file in artefact("cfl_fig4")
@@ -199,7 +200,7 @@ def test_settings_of_a_run_are_a_reason(complete):
             "src/clustered_fl/theory/cfl/violations.py",
             "spread: float = 0.25",
             "spread: float = 0.5",
-            {"study cfl_violations", "figure cfl_fig1"},
+            {"study_cfl_violations cfl_violations", "figure cfl_fig1"},
         ),
         (
             "src/clustered_fl/claims/measures.py",
@@ -218,6 +219,26 @@ def test_a_change_reruns_what_depends_on_it(complete, name, old, new, expected):
     assert made == expected
 
 
+@pytest.mark.parametrize("file", STUDY)
+def test_a_study_that_lacks_a_file_is_made_again(complete, file):
+    path = complete.root / "results" / "demo" / "studies" / "cfl_violations" / file
+    aside = path.rename(path.with_name(f"{file}.aside"))
+    try:
+        assert rules(complete.plan("cfl_fig1")) == {"study_cfl_violations", "figure", "cfl_fig1"}
+    finally:
+        aside.rename(path)
+
+
+def test_an_artefact_may_have_more_parameters_than_a_command_line(complete):
+    """Linux takes no argument and no variable of more than 128 KiB."""
+    with complete.changed_ledger("artefacts/cfl_fig1/parameters", {"long": "x" * 2**18}):
+        complete.make("cfl_fig1")
+        page = complete.root / "results" / "demo" / "artefacts" / "cfl_fig1" / "cfl_fig1.html"
+        assert "x" * 2**18 in page.read_text()
+        assert NOTHING in complete.snakemake("--cores", "1", "cfl_fig1")[1]
+    complete.make("cfl_fig1")
+
+
 # ---- Interruptions and failures -----------------------------------------------------------------
 
 
@@ -232,7 +253,7 @@ def test_a_killed_job_leaves_no_output_and_is_continued(complete):
         while not saved.exists():
             assert process.poll() is None, process.communicate()[0]
             time.sleep(0.05)
-        os.kill(int(saved.with_suffix(".lock").read_text()), signal.SIGKILL)
+        os.kill(int(saved.with_suffix(".lock").read_text().split()[0]), signal.SIGKILL)
         text, _ = process.communicate()
         assert process.returncode == 1, text
         assert not (complete.root / record).parent.exists()
@@ -243,7 +264,7 @@ def test_a_killed_job_leaves_no_output_and_is_continued(complete):
             line = process.stdout.readline()
             assert line, seen
             seen += line
-        os.kill(int(saved.with_suffix(".lock").read_text()), signal.SIGKILL)
+        os.kill(int(saved.with_suffix(".lock").read_text().split()[0]), signal.SIGKILL)
         process.communicate()
     assert int(re.search(r"continuing after round (\d+)", seen)[1]) >= 1
 
@@ -338,7 +359,7 @@ def test_a_figure_of_published_records_needs_neither_data_nor_training(complete,
 
 def test_the_whole_clone_is_made_of_what_is_published(clone):
     working = {"figure", "table", *JUDGED}
-    assert rules(clone.plan()) == {"restore_run", "restore_study", *working}
+    assert rules(clone.plan()) == {"restore_run", "restore_study_cfl_violations", *working}
 
 
 def test_a_second_seed_is_trained_beside_what_is_published(clone):

@@ -35,7 +35,7 @@ rule figure:
     wildcard_constraints:
         artefact=PLAN.artefacts.named("figure"),
     group:
-        "artefacts"
+        PLAN.sharing("artefacts")
     conda:
         "../../environment.yml"
     resources:

@@ -55,7 +55,7 @@ rule drift:
     benchmark:
         f"logs/benchmarks/data/{PLAN.settings.data_kind}/drift/{{clients}}/seed{{seed}}.tsv"
     group:
-        "federations"
+        PLAN.sharing("federations")
     conda:
         "../../environment.yml"
     resources:
@@ -87,7 +87,7 @@ rule partition:
     benchmark:
         "logs/benchmarks/{scale}/federations/{clients}/seed{seed}.tsv"
     group:
-        "federations"
+        PLAN.sharing("federations")
     conda:
         "../../environment.yml"
     resources:

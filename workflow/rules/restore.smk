@@ -12,39 +12,41 @@
 for kind in PLAN.kinds:
     folder = f"results/{{scale}}/{SECTIONS[kind.name]}/{{record}}"
 
-    rule:
-        """Take one record from the archive of its paper."""
-        name:
-            f"restore_{kind.name}"
-        input:
-            archive=ancient(PLAN.archives.file_of(kind)),
-        output:
-            record=f"{folder}/record.json",
-            others=[f"{folder}/{name}" for name in FILES[kind.name][1:]],
-        log:
-            f"logs/{{scale}}/restored/{SECTIONS[kind.name]}/{{record}}.log",
-        benchmark:
-            f"logs/benchmarks/{{scale}}/restored/{SECTIONS[kind.name]}/{{record}}.tsv"
-        wildcard_constraints:
-            record=PLAN.archives.constraint(kind),
-        conda:
-            "../../environment.yml"
-        resources:
-            mem_mb=1000,
-            runtime=5,
-        params:
-            key=PLAN.archives.key_of(kind),
-        shell:
-            """
-            exec &> >(tee {log:q})
-            python -m clustered_fl restore \
-                --archive {input.archive:q} \
-                --key {params.key:q} \
-                --out "$(dirname {output.record:q})"
-            """
+    for restore, records, files in PLAN.archives.restored(kind):
+
+        rule:
+            """Take one record from the archive of its paper."""
+            name:
+                restore
+            input:
+                archive=ancient(PLAN.archives.file_of(kind)),
+            output:
+                record=f"{folder}/record.json",
+                others=[f"{folder}/{name}" for name in files[1:]],
+            log:
+                f"logs/{{scale}}/restored/{SECTIONS[kind.name]}/{{record}}.log",
+            benchmark:
+                f"logs/benchmarks/{{scale}}/restored/{SECTIONS[kind.name]}/{{record}}.tsv"
+            wildcard_constraints:
+                record=records,
+            localrule: True
+            conda:
+                "../../environment.yml"
+            resources:
+                mem_mb=1000,
+                runtime=5,
+            params:
+                key=PLAN.archives.key_of(kind),
+            shell:
+                """
+                exec &> >(tee {log:q})
+                python -m clustered_fl restore \
+                    --archive {input.archive:q} \
+                    --key {params.key:q} \
+                    --out "$(dirname {output.record:q})"
+                """
 
 
 ruleorder: restore_run > train
 ruleorder: restore_grouping > grouping
 ruleorder: restore_encoder > encoder
-ruleorder: restore_study > study

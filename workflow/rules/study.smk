@@ -3,35 +3,49 @@
 # REQUIRED INPUTS
 #   none
 # OUTPUTS
-#   results/<scale>/studies/<name>/{record.json,cost.json}, and one parquet per table that it names
+#   results/<scale>/studies/<name>/{record.json,cost.json}, and one parquet per table that it declares
+#
+# One rule for each, because their tables differ: `study_<name>`. What is restored has
+# none of these but `restore_study_<name>`.
 
 
-rule study:
-    """Compute one study of the ledger."""
-    output:
-        record=update("results/{scale}/studies/{name}/record.json"),
-        cost=update("results/{scale}/studies/{name}/cost.json"),
-    log:
-        "logs/{scale}/studies/{name}.log",
-    benchmark:
-        "logs/benchmarks/{scale}/studies/{name}.tsv"
-    wildcard_constraints:
-        name="|".join(PLAN.study.entries) or "none",
-    conda:
-        "../../environment.yml"
-    resources:
-        mem_mb=2000,
-        runtime=60,
-    params:
-        config=PLAN.study.config,
-        code=PLAN.study.code,
-        identity=PLAN.identity,
-    shell:
-        """
-        exec &> >(tee {log:q})
-        python -m clustered_fl study \
-            --config {params.config:q} \
-            --code {params.code:q} \
-            --identity {params.identity:q} \
-            --out "$(dirname {output.record:q})"
-        """
+for study in PLAN.archives.computed(PLAN.study):
+
+    rule:
+        """Compute one study of the ledger."""
+        name:
+            f"study_{study}"
+        output:
+            record=update("results/{scale}/studies/{name}/record.json"),
+            others=update(
+                [
+                    f"results/{{scale}}/studies/{{name}}/{file}"
+                    for file in PLAN.study.files(study)[1:]
+                ]
+            ),
+        log:
+            "logs/{scale}/studies/{name}.log",
+        benchmark:
+            "logs/benchmarks/{scale}/studies/{name}.tsv"
+        wildcard_constraints:
+            name=study,
+        group:
+            PLAN.sharing("studies")
+        conda:
+            "../../environment.yml"
+        resources:
+            mem_mb=2000,
+            runtime=20,
+        params:
+            config=PLAN.study.config,
+            code=PLAN.study.code,
+            identity=PLAN.identity,
+        shell:
+            """
+            exec &> >(tee {log:q})
+            python -m clustered_fl study \
+                --config {params.config:q} \
+                --code {params.code:q} \
+                --identity {params.identity:q} \
+                --out "$(dirname {output.record:q})"
+            """

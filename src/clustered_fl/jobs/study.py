@@ -4,7 +4,6 @@ import platform
 import time
 from collections.abc import Callable
 from importlib import import_module
-from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,14 @@ def execute(config: dict[str, Any], origin: records.Origin, out: Path) -> None:
     Every table becomes `<key>.parquet`; record.json comes last, so that its presence means whole.
     `config` has "function" (paper.module.function) and "settings", its arguments.
 
-    Raises: InputError if there is no such function, or it has no such setting.
+    Raises: InputError if there is no such function, it has no such setting, or it makes other
+        tables than it declares.
     """
     compute, started = _function(config["function"]), time.monotonic()
     tables = call(compute, f"study {config['function']}", config["settings"], seed=SEED)
+    if sorted(tables) != sorted(compute.tables):
+        declared, made = ", ".join(compute.tables), ", ".join(tables)
+        raise InputError(f"study {config['function']} declares {declared}, and it made {made}")
     for key, table in tables.items():
         with replacing(out / f"{key}.parquet") as beside:
             table.to_parquet(beside, index=False)
@@ -50,6 +53,6 @@ def _function(name: str) -> Callable[..., Any]:
         found = getattr(import_module(f"clustered_fl.theory.{module}"), last)
     except (ImportError, AttributeError):
         found = None
-    if not isfunction(found):
+    if not hasattr(found, "tables"):
         raise InputError(f"there is no study {name!r} below clustered_fl.theory")
     return found

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from clustered_fl.records.archive import FILE, Key, Packed, read
-from clustered_fl.workflow.kinds import Kind
+from clustered_fl.workflow.kinds import FILES, Kind
 from clustered_fl.workflow.present import Present
 
 NAMED = 8
@@ -69,6 +69,23 @@ class Archives:
             more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
             text += f" Of other settings, code or data, and not taken: {named}{more}."
         return text
+
+    def restored(self, kind: Kind) -> Iterator[tuple[str, str, list[str]]]:
+        """What the rules of one kind restore: name of the rule, expression of records, their files.
+
+        One rule for all, but one for each study, because they leave different tables.
+        """
+        if kind.name != "study":
+            yield f"restore_{kind.name}", self.constraint(kind), list(FILES[kind.name])
+            return
+        for key in sorted(self.taken):
+            if key.kind == "study":
+                yield f"restore_study_{key.name}", re.escape(key.name), kind.files(key.name)
+
+    def computed(self, kind: Kind) -> list[str]:
+        """Names of the entries none of whose records is restored."""
+        names = {key.name for key in self.taken if key.kind == kind.name}
+        return [name for name in kind.entries if name not in names]
 
     def constraint(self, kind: Kind) -> str:
         """Regular expression of the records of one kind that are restored."""

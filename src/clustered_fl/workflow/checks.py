@@ -157,7 +157,10 @@ def _encoder_training(settings: Settings) -> None:
 def _study(settings: Settings) -> None:
     name, own = _taken(settings, "function")
     module, _, function = f"clustered_fl.theory.{name}".rpartition(".")
-    call(declared(module, function), f"study {name}", own, seed=0)
+    study = declared(module, function)
+    if not hasattr(study, "tables"):
+        raise InputError(f"{name} declares no tables and is no study; decorate it with `leaves`")
+    call(study, f"study {name}", own, seed=0)
 
 
 CHECKS: dict[str, Callable[[Settings], None]] = {

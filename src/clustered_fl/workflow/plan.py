@@ -25,6 +25,7 @@ from clustered_fl.workflow.archived import Archives
 from clustered_fl.workflow.artefacts import Artefacts
 from clustered_fl.workflow.checks import check
 from clustered_fl.workflow.clients import Clients, code_of
+from clustered_fl.workflow.declared import declared
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.kinds import SHORT, UNKNOWN, Entry, Kind
 from clustered_fl.workflow.present import Present
@@ -45,6 +46,7 @@ class Plan:
         ledgers: folder with one `<paper>.yaml` per paper.
         registry: table of datasets; where given, everything that the ledgers set is checked.
         forced: whether finished jobs are asked for again.
+        cluster: whether jobs go to a cluster, where short ones share one.
 
     Raises: InputError if a ledger cannot be read, or sets what no job could compute.
 
@@ -59,10 +61,12 @@ class Plan:
         ledgers: Path,
         registry: Path | None = None,
         forced: Callable[[], bool] = lambda: False,
+        cluster: Callable[[], bool] = lambda: False,
     ) -> None:
         self.settings = settings
         self.results = f"results/{settings.scale}"
         self.data = f"data/{settings.data_kind}"
+        self._on_cluster = cluster
         self.ledgers = _read(ledgers, settings.papers)
         self._registry = read_registry(registry) if registry else {}
         if registry:
@@ -129,10 +133,11 @@ class Plan:
         for name, found in resolved_runs(ledger, scale).items():
             self.run.entries[name] = self._run(found, ledger)
         for name, study in ledger.studies.items():
-            module = f"clustered_fl.theory.{study.function.rpartition('.')[0]}"
+            module, _, function = f"clustered_fl.theory.{study.function}".rpartition(".")
             settings = study.settings | study.scales.get(scale, {})
             config = {"function": study.function, "settings": settings}
-            self.study.entries[name] = Entry(config, (0,), (module,), name)
+            tables = declared(module, function).tables
+            self.study.entries[name] = Entry(config, (0,), (module,), name, tables=tables)
 
     def _grouping(self, name: str, found: dict[str, Any], ledger: Ledger) -> Entry:
         config, seeds = found["config"], tuple(found["seeds"][: self.settings.seeds])
@@ -163,13 +168,17 @@ class Plan:
         kind, seed = self.kind_of(wildcards.name).name, getattr(wildcards, "seed", 0)
         return self._present.key(kind, wildcards.name, seed)
 
+    def sharing(self, name: str) -> Callable[[Any], str | None]:
+        """Group function of a rule all of whose jobs are short."""
+        return lambda wildcards: name if self._on_cluster() else None
+
     def group(self, wildcards: Any) -> str | None:
         """Name of the cluster's jobs in which short computations run together; None: in its own.
 
         Profilers are apart from runs that wait for a grouping: a job cannot wait for itself.
         """
         kind = self.kind_of(wildcards.name)
-        if kind[wildcards.name].minutes > SHORT:
+        if not self._on_cluster() or kind[wildcards.name].minutes > SHORT:
             return None
         return "profilers" if wildcards.name in self._profilers else SECTIONS[kind.name]
 

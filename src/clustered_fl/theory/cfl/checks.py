@@ -7,6 +7,7 @@ import pandas as pd
 from clustered_fl.randomness import generator
 from clustered_fl.theory.cfl import criteria, lemmas, linkage, projections, theorem
 from clustered_fl.theory.ranges import require_at_least
+from clustered_fl.theory.tables import leaves
 
 SEARCHES = (
     theorem.theorem_1_intra,
@@ -22,6 +23,7 @@ SEARCHES = (
 )
 
 
+@leaves("checks", "trust", "linkage", "counterexample")
 def theorem_checks(
     seed: int,
     *,

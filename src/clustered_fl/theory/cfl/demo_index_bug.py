@@ -12,6 +12,7 @@ import pandas as pd
 from clustered_fl.methods.groups import bipartition, cosine_similarity
 from clustered_fl.randomness import generator
 from clustered_fl.theory.ranges import require_at_least
+from clustered_fl.theory.tables import leaves
 
 RULES = ("demo", "correct")
 ORDERS = ("shuffled", "sorted")
@@ -19,6 +20,7 @@ ORDERS = ("shuffled", "sorted")
 Clusters = list[np.ndarray]
 
 
+@leaves("splits", "members")
 def index_bug(
     seed: int,
     *,

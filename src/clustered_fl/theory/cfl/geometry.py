@@ -11,7 +11,7 @@ from clustered_fl.theory.cfl.bounds import noise_bound
 from clustered_fl.theory.cfl.spanning import weakest_links
 from clustered_fl.theory.ranges import require_at_least, require_between
 from clustered_fl.theory.search import ROUNDING
-from clustered_fl.theory.tables import stacked
+from clustered_fl.theory.tables import leaves, stacked
 
 # True gradients of Fig. 10, which sum to zero.
 TRUE = np.array([[1.0, 0.2], [-0.3, 0.9], [-0.7, -1.1]])
@@ -21,6 +21,7 @@ RATIOS = (0.5, 0.35)
 ORIGIN = np.zeros(2)
 
 
+@leaves("arrows", "angles", "sweep", "predicates")
 def proof_illustrations(
     seed: int,
     *,

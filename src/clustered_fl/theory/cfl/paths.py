@@ -8,7 +8,7 @@ import pandas as pd
 from clustered_fl.methods.groups import cosine_similarity
 from clustered_fl.randomness import generator
 from clustered_fl.theory.ranges import require_at_least, require_positive
-from clustered_fl.theory.tables import stacked
+from clustered_fl.theory.tables import leaves, stacked
 
 
 class Bowls(NamedTuple):
@@ -59,6 +59,7 @@ CENTRES = np.array([[-1.0, 0.0], [1.0, 0.0]])
 CURVATURES = np.array([[[1.2, 0.2], [0.2, 1.0]], [[1.0, -0.3], [-0.3, 1.4]]])
 
 
+@leaves("path", "cosines", "norms", "clients", "landscape")
 def optimisation_paths(
     seed: int,
     *,

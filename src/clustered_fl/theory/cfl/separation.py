@@ -13,8 +13,10 @@ from clustered_fl.theory.cfl.gradients import NOISES, NoisyGradients, draw_gradi
 from clustered_fl.theory.cfl.spanning import undivided, weakest_links, weakest_within
 from clustered_fl.theory.ranges import require_at_least, require_positive
 from clustered_fl.theory.search import ROUNDING
+from clustered_fl.theory.tables import leaves
 
 
+@leaves("cells", "boundary")
 def separation_quality(
     seed: int,
     *,

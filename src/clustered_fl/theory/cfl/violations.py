@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from clustered_fl.methods import groups as groupings
 from clustered_fl.randomness import generator
 from clustered_fl.theory.ranges import require_at_least, require_positive
-from clustered_fl.theory.tables import stacked
+from clustered_fl.theory.tables import leaves, stacked
 
 # Centre of the points of each client group [group, label, coordinate].
 PANELS = {
@@ -22,6 +22,7 @@ COEFFICIENTS = ["weight1", "weight2", "bias"]
 Lines = dict[tuple[str, str], np.ndarray]
 
 
+@leaves("points", "accuracies", "lines", "gradients", "separation")
 def assumption_violations(
     seed: int, *, clients_per_group: int = 5, points_per_client: int = 150, spread: float = 0.25
 ) -> dict[str, pd.DataFrame]:

@@ -18,6 +18,7 @@ from scipy.special import betaincinv, log_ndtr, ndtri
 from clustered_fl.randomness import generator
 from clustered_fl.theory.ranges import require_at_least, require_between
 from clustered_fl.theory.search import Check, counted
+from clustered_fl.theory.tables import leaves
 
 # Of an interval around a simulated share; so high because hundreds of them are compared.
 CONFIDENCE = 0.9999
@@ -29,6 +30,7 @@ CLOSE_ERROR = 0.3
 TINY = 1e-300
 
 
+@leaves("single", "mixture", "uneven", "checks")
 def clustering_error(
     seed: int,
     *,

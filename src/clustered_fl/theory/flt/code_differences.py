@@ -8,8 +8,10 @@ from clustered_fl.theory.flt.averaging_code import in_place, thresholds, weight_
 from clustered_fl.theory.flt.grouping_code import leaf_order
 from clustered_fl.theory.flt.partition_code import MNIST, client_sizes, padding
 from clustered_fl.theory.ranges import require_at_least, require_between
+from clustered_fl.theory.tables import leaves
 
 
+@leaves("in_place", "weight_sums", "thresholds", "leaf_order", "padding", "client_sizes")
 def code_differences(
     seed: int,
     *,

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt
 from pydantic.dataclasses import dataclass
 
 from clustered_fl.theory.ranges import require_at_least
+from clustered_fl.theory.tables import leaves
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -70,6 +71,7 @@ SCENARIOS = (
 NEGLIGIBLE = 0.01
 
 
+@leaves("communication", "one_off")
 def communication(
     seed: int,
     *,

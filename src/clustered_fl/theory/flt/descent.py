@@ -30,11 +30,13 @@ from clustered_fl.theory.flt import quadratics
 from clustered_fl.theory.flt.quadratics import CASES, Case, relatedness, row_normalised
 from clustered_fl.theory.ranges import require_at_least, require_between
 from clustered_fl.theory.search import ROUNDING, Check, counted
+from clustered_fl.theory.tables import leaves
 
 # A squared movement that is nothing but rounding.
 TINY = 1e-15
 
 
+@leaves("federations", "star", "checks")
 def descent(
     seed: int,
     *,
