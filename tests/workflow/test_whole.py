@@ -3,6 +3,8 @@
 import re
 from itertools import chain
 
+import yaml
+
 from clustered_fl.ledger.settings import Settings
 from clustered_fl.workflow.clients import key_of
 from clustered_fl.workflow.plan import Plan
@@ -73,3 +75,24 @@ def test_scales_lie_side_by_side(whole_project):
     assert "output: data/real/cifar10.safetensors" in text
     assert "output: results/desktop/federations/label_permutation_" in text
     assert "results/demo" not in text
+
+
+# ---- Profiles -----------------------------------------------------------------------------------
+
+
+def profile(name: str) -> dict:
+    return yaml.safe_load((ROOT / "profiles" / name / "config.yaml").read_text())
+
+
+def test_a_cluster_reruns_what_one_machine_reruns():
+    here, there = profile("default"), profile("slurm")
+    shared = here.keys() & there.keys() - {"cores"}
+    assert {key: here[key] for key in shared} == {key: there[key] for key in shared}
+    assert here.keys() - shared == {"cores"}
+
+
+def test_jobs_that_share_one_on_a_cluster_are_those_of_the_rules():
+    """Snakemake ignores the size of a group that no rule has."""
+    rules = "".join(path.read_text() for path in (ROOT / "workflow" / "rules").iterdir())
+    named = {*re.findall(r'PLAN\.sharing\("(\w+)"\)', rules), "profilers", "groupings", "runs"}
+    assert {each.partition("=")[0] for each in profile("slurm")["group-components"]} == named
