@@ -81,15 +81,32 @@ def encoder(arguments: argparse.Namespace) -> None:
     """Train an encoder."""
     from clustered_fl.jobs.encode import execute
 
-    execute(arguments.config, arguments.data, arguments.out, _origin(arguments), tell)
+    execute(
+        arguments.config,
+        data=arguments.data,
+        out=arguments.out,
+        saved=arguments.checkpoint,
+        origin=_origin(arguments),
+        device=arguments.device,
+        tell=tell,
+    )
 
 
 def grouping(arguments: argparse.Namespace) -> None:
     """Find which clients are related."""
     from clustered_fl.jobs.group import execute
 
-    inputs = arguments.data, arguments.federation, arguments.encoder
-    execute(arguments.config, *inputs, arguments.out, _origin(arguments), tell)
+    execute(
+        arguments.config,
+        data=arguments.data,
+        federation=arguments.federation,
+        encoder=arguments.encoder,
+        out=arguments.out,
+        saved=arguments.checkpoint,
+        origin=_origin(arguments),
+        device=arguments.device,
+        tell=tell,
+    )
 
 
 def study(arguments: argparse.Namespace) -> None:
@@ -259,8 +276,8 @@ _RECORD = "config code identity other_data out"
 STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "dataset": (dataset, "name source registry mirror cache complete out"),
     "partition": (partition, "data seed settings images out"),
-    "encoder": (encoder, f"data {_RECORD}"),
-    "grouping": (grouping, f"data federation encoder {_RECORD}"),
+    "encoder": (encoder, f"data checkpoint device {_RECORD}"),
+    "grouping": (grouping, f"data federation encoder checkpoint device {_RECORD}"),
     "train": (train, f"data federation checkpoint paths grouping device path workers {_RECORD}"),
     "study": (study, _RECORD),
     "restore": (restore, "archive key out"),
