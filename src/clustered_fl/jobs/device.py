@@ -13,7 +13,7 @@ __numerics__ = NUMERICS
 
 
 def prepared(name: str, tell: Callable[[str], None] = lambda line: None) -> torch.device:
-    """The device of a job, told; PyTorch is deterministic from now on. InputError if it is absent."""
+    """The device of a job as `choose_device`, told; from now on PyTorch is deterministic."""
     device = choose_device(name)
     make_deterministic(device)
     tell(f"on {device_name(device)}")
