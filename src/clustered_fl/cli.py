@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustered_fl.errors import InputError
 
@@ -61,52 +61,35 @@ def train(arguments: argparse.Namespace) -> None:
     """Compute one run and write its record."""
     from clustered_fl.jobs.train import execute
 
-    execute(
-        arguments.config,
-        data=arguments.data,
-        federation=arguments.federation,
-        out=arguments.out,
-        saved=arguments.checkpoint,
-        paths=arguments.paths,
-        grouping=arguments.grouping,
-        origin=_origin(arguments),
-        device=arguments.device,
-        path=arguments.path,
-        workers=arguments.workers,
-        tell=tell,
-    )
+    more = ("federation", "paths", "grouping", "path", "workers")
+    execute(**_job(arguments), **{name: getattr(arguments, name) for name in more})
 
 
 def encoder(arguments: argparse.Namespace) -> None:
     """Train an encoder."""
     from clustered_fl.jobs.encode import execute
 
-    execute(
-        arguments.config,
-        data=arguments.data,
-        out=arguments.out,
-        saved=arguments.checkpoint,
-        origin=_origin(arguments),
-        device=arguments.device,
-        tell=tell,
-    )
+    execute(**_job(arguments))
 
 
 def grouping(arguments: argparse.Namespace) -> None:
     """Find which clients are related."""
     from clustered_fl.jobs.group import execute
 
-    execute(
-        arguments.config,
-        data=arguments.data,
-        federation=arguments.federation,
-        encoder=arguments.encoder,
-        out=arguments.out,
-        saved=arguments.checkpoint,
-        origin=_origin(arguments),
-        device=arguments.device,
-        tell=tell,
-    )
+    execute(**_job(arguments), federation=arguments.federation, encoder=arguments.encoder)
+
+
+def _job(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What all jobs that use a network are given."""
+    return {
+        "config": arguments.config,
+        "data": arguments.data,
+        "out": arguments.out,
+        "saved": arguments.checkpoint,
+        "origin": _origin(arguments),
+        "device": arguments.device,
+        "tell": tell,
+    }
 
 
 def study(arguments: argparse.Namespace) -> None:
