@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustered_fl.errors import InputError
 
@@ -61,35 +61,35 @@ def train(arguments: argparse.Namespace) -> None:
     """Compute one run and write its record."""
     from clustered_fl.jobs.train import execute
 
-    execute(
-        arguments.config,
-        data=arguments.data,
-        federation=arguments.federation,
-        out=arguments.out,
-        saved=arguments.checkpoint,
-        paths=arguments.paths,
-        grouping=arguments.grouping,
-        origin=_origin(arguments),
-        device=arguments.device,
-        path=arguments.path,
-        workers=arguments.workers,
-        tell=tell,
-    )
+    more = ("federation", "paths", "grouping", "path", "workers")
+    execute(**_job(arguments), **{name: getattr(arguments, name) for name in more})
 
 
 def encoder(arguments: argparse.Namespace) -> None:
     """Train an encoder."""
     from clustered_fl.jobs.encode import execute
 
-    execute(arguments.config, arguments.data, arguments.out, _origin(arguments), tell)
+    execute(**_job(arguments))
 
 
 def grouping(arguments: argparse.Namespace) -> None:
     """Find which clients are related."""
     from clustered_fl.jobs.group import execute
 
-    inputs = arguments.data, arguments.federation, arguments.encoder
-    execute(arguments.config, *inputs, arguments.out, _origin(arguments), tell)
+    execute(**_job(arguments), federation=arguments.federation, encoder=arguments.encoder)
+
+
+def _job(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What all jobs that use a network are given."""
+    return {
+        "config": arguments.config,
+        "data": arguments.data,
+        "out": arguments.out,
+        "saved": arguments.checkpoint,
+        "origin": _origin(arguments),
+        "device": arguments.device,
+        "tell": tell,
+    }
 
 
 def study(arguments: argparse.Namespace) -> None:
@@ -259,8 +259,8 @@ _RECORD = "config code identity other_data out"
 STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "dataset": (dataset, "name source registry mirror cache complete out"),
     "partition": (partition, "data seed settings images out"),
-    "encoder": (encoder, f"data {_RECORD}"),
-    "grouping": (grouping, f"data federation encoder {_RECORD}"),
+    "encoder": (encoder, f"data checkpoint device {_RECORD}"),
+    "grouping": (grouping, f"data federation encoder checkpoint device {_RECORD}"),
     "train": (train, f"data federation checkpoint paths grouping device path workers {_RECORD}"),
     "study": (study, _RECORD),
     "restore": (restore, "archive key out"),

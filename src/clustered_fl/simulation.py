@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import nn
 from torch.nn.utils import vector_to_parameters
 
@@ -32,6 +33,7 @@ from clustered_fl.groupings.clients import clients_of
 from clustered_fl.groupings.profiles.network import Profiler, require_one_encoder
 from clustered_fl.jobs import encode
 from clustered_fl.jobs import train as runs
+from clustered_fl.jobs.device import prepared
 from clustered_fl.jobs.record import Run
 from clustered_fl.models.autoencoder import Autoencoder
 from clustered_fl.options import call
@@ -91,7 +93,7 @@ class Trained:
         vector_to_parameters(model.clone(), built.parameters())
         return built.eval()
 
-    def profiler(self, clients: Clients) -> Profiler:
+    def profiler(self, clients: Clients, device: torch.device | str = "cpu") -> Profiler:
         """The network of a run with one model for all, by which REPA and WD compare `clients`.
 
         Raises: InputError if it has no encoder, or there are several models.
@@ -99,7 +101,7 @@ class Trained:
         config, rounds, models = self.run.config, self.run.completed, self.run.state.models
         require_one_encoder(config, len(models))
         about = (config["run"], config, rounds, {rounds: models[0].cpu()})
-        return Profiler(*about, clients.dataset, clients.federation)
+        return Profiler(*about, clients.dataset, clients.federation, device)
 
 
 def federation(
@@ -185,6 +187,7 @@ def encoder(
     clients: Clients,
     model: Named = "conv_autoencoder",
     epochs: int = 10,
+    device: str = "auto",
     tell: Callable[[str], None] = lambda line: None,
     **training: Any,
 ) -> Autoencoder:
@@ -194,18 +197,22 @@ def encoder(
         clients: their images take the place of a server's own, which FLT assumes.
         model: an autoencoder.
         epochs: over all training images.
+        device: "cpu", "cuda" or "auto".
         tell: receives a line after every epoch.
         training: see `clustered_fl.encoders.training.TrainingSettings`.
     Raises: InputError if the images do not fit the network.
     """
-    runs.make_deterministic(runs.choose_device("cpu"))
-    settings = {"epochs": epochs, **training}
-    network, _ = encode.trained(clients.dataset, _named(model), settings, tell)
-    return network.eval()
+    place, settings = prepared(device), {"epochs": epochs, **training}
+    network, _ = encode.trained(clients.dataset, _named(model), settings, place, tell)
+    return network.cpu().eval()
 
 
 def cluster(
-    clients: Clients, method: Named, network: Autoencoder | Trained | None = None, seed: int = 0
+    clients: Clients,
+    method: Named,
+    network: Autoencoder | Trained | None = None,
+    seed: int = 0,
+    device: str = "auto",
 ) -> Relatedness:
     """Which clients are related, found once before training: FLT, REPA, PACFL, WD and others.
 
@@ -214,17 +221,19 @@ def cluster(
         method: a grouping.
         network: what embeds images: an autoencoder, or for REPA and WD a training of one.
         seed: of the clustering.
+        device: of the network: "cpu", "cuda" or "auto".
     Raises: InputError if the method has no such settings, or needs another network.
     """
-    runs.make_deterministic(runs.choose_device("cpu"))
-    options = _named(method)
+    place, options = prepared(device if network else "cpu"), _named(method)
     found = import_module(grouping_module(name := options.pop("name")))
     settings = call(found.Settings, f"grouping {name}", options)
     if isinstance(network, Trained):
         if not hasattr(found, "profile"):
             raise InputError(f"grouping {name} uses no training; an encoder is what it may need")
-        network = network.profiler(clients)
-    own = clients_of(clients.dataset, clients.federation)
+        network = network.profiler(clients, place)
+    elif network:
+        network = deepcopy(network).to(place)
+    own = clients_of(clients.dataset, clients.federation, place)
     return found.relate(own, network, settings, seed)[0]
 
 
@@ -259,8 +268,7 @@ def train(
     """
     if min(rounds, evaluate_every, workers) < 1:
         raise InputError("rounds, evaluate_every and workers must be at least 1")
-    place = runs.choose_device(device)
-    runs.make_deterministic(place)
+    place = prepared(device)
     config = {"run": "your training", "model": _named(model), "method": _named(method)}
     config |= {"training": dict(training), "rounds": rounds, "seed": seed}
     config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}

@@ -1,6 +1,7 @@
 """A grouping leaves five files, of which runs read one; what does not fit together is refused."""
 
 import json
+import shutil
 from copy import deepcopy
 from dataclasses import replace
 
@@ -15,8 +16,10 @@ from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.encoders.storage import load_encoder
+from clustered_fl.encoders.training import Reconstruction, embed
+from clustered_fl.engine import resumable
 from clustered_fl.errors import InputError
-from clustered_fl.files import digest
+from clustered_fl.files import digest, read_json, write_json
 from clustered_fl.groupings import flt, pca_kmeans_hc, signatures
 from clustered_fl.groupings.clients import clients_of
 from clustered_fl.jobs import train as runs
@@ -58,7 +61,9 @@ def inputs(tmp_path_factory):
     federations.save(build_federation(data, 3, **FEDERATION), folder / "federation.safetensors")
     encoder = {"name": "e", "model": {"name": "conv_autoencoder", "code": 6}}
     encoder["training"] = {"epochs": 2, "batch_size": 16}
-    pretrain(encoder, folder / "data.safetensors", folder / "encoder", ORIGIN, lambda _: None)
+    where = {"out": folder / "encoder", "saved": folder / "checkpoint"}
+    how = {"origin": ORIGIN, "device": "cpu", "tell": lambda _: None}
+    pretrain(encoder, folder / "data.safetensors", **where, **how)
     files = ("data", "federation")
     return {name: folder / f"{name}.safetensors" for name in files} | {
         "encoder": folder / "encoder"
@@ -83,7 +88,10 @@ def no_umap(monkeypatch):
 def group(inputs, folder, method, **changes):
     """Find a grouping below `folder` and return its lines of progress."""
     lines = []
-    execute(configured(method, **changes), **inputs, out=folder, origin=ORIGIN, tell=lines.append)
+    where = {"out": folder, "saved": folder.parent / f"{folder.name}.safetensors"}
+    how = {"origin": ORIGIN, "device": "cpu", "tell": lines.append}
+    execute(configured(method, **changes), **inputs, **where, **how)
+    assert lines.pop(0).startswith("on ")
     return lines
 
 
@@ -220,6 +228,96 @@ def test_points_that_are_the_signatures_are_kept_once(found, tmp_path):
     np.testing.assert_array_equal(relatedness.load(tmp_path).points, whole.signatures[:9])
 
 
+# ---- Interruptions -------------------------------------------------------------------------------
+
+TUNED = FLT | {"tuning": "independent", "compare": {"seeds": 1, "k": [1], "gammas": [1.0]}}
+CLIENTS_IN_ALL = 15
+
+
+@pytest.fixture
+def kept_at_once(monkeypatch):
+    monkeypatch.setattr(resumable, "SECONDS", 0)
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """Grows by one for every epoch of fine-tuning; a "limit" ends it as if it were killed."""
+    epoch, seen = Reconstruction.epoch, {"epochs": 0, "limit": None}
+
+    def counted(process, *arguments):
+        if seen["epochs"] == seen["limit"]:
+            raise KeyboardInterrupt
+        seen["epochs"] += 1
+        return epoch(process, *arguments)
+
+    monkeypatch.setattr(Reconstruction, "epoch", counted)
+    return seen
+
+
+def interrupted(inputs, folder, trainings, after, method=TUNED, **changes):
+    trainings |= {"epochs": 0, "limit": after}
+    with pytest.raises(KeyboardInterrupt):
+        group(inputs, folder, method, **changes)
+    assert not folder.exists()
+    trainings |= {"epochs": 0, "limit": None}
+
+
+@pytest.mark.parametrize("after", [0, 1, 7, 14])
+def test_an_interrupted_grouping_tunes_the_clients_that_are_left_to_the_same_bytes(
+    inputs, tmp_path, kept_at_once, trainings, after
+):
+    group(inputs, tmp_path / "undisturbed", TUNED)
+    # Found again with the newcomers, they send what they have sent before.
+    assert trainings["epochs"] == CLIENTS_IN_ALL
+    interrupted(inputs, tmp_path / "out", trainings, after)
+    group(inputs, tmp_path / "out", TUNED)
+    assert trainings["epochs"] == CLIENTS_IN_ALL - after
+    for file in SAME:
+        expected = (tmp_path / "undisturbed" / file).read_bytes()
+        assert (tmp_path / "out" / file).read_bytes() == expected
+    assert not (tmp_path / "out.safetensors").exists()
+
+
+@pytest.mark.parametrize("mode", ["sequential", "pooled"])
+def test_what_depends_on_the_clients_before_is_tuned_from_the_beginning(
+    inputs, tmp_path, kept_at_once, mode
+):
+    method = TUNED | {"tuning": mode, "again": False}
+    group(inputs, tmp_path / "undisturbed", method)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        embedded = []
+
+        def twice(*arguments):
+            embedded.append(embed(*arguments))
+            if len(embedded) == 3:
+                raise KeyboardInterrupt
+            return embedded[-1]
+
+        patch.setattr(flt, "embed", twice)
+        group(inputs, tmp_path / "out", method)
+    assert (tmp_path / "out.safetensors").exists()
+    group(inputs, tmp_path / "out", method)
+    for file in SAME:
+        expected = (tmp_path / "undisturbed" / file).read_bytes()
+        assert (tmp_path / "out" / file).read_bytes() == expected
+
+
+@pytest.mark.parametrize("changed", ["seed", "lr", "encoder"])
+def test_a_checkpoint_of_another_grouping_or_encoder_is_not_continued(
+    inputs, tmp_path, kept_at_once, trainings, changed
+):
+    interrupted(inputs, tmp_path / "out", trainings, 7)
+    changes = {"seed": 4} if changed == "seed" else {}
+    method = TUNED | ({"lr": 0.1} if changed == "lr" else {})
+    if changed == "encoder":
+        shutil.copytree(inputs["encoder"], tmp_path / "encoder")
+        record = read_json(tmp_path / "encoder" / records.RECORD)
+        write_json(tmp_path / "encoder" / records.RECORD, record | {"losses": [1.0]})
+        inputs = inputs | {"encoder": tmp_path / "encoder"}
+    group(inputs, tmp_path / "out", method, **changes)
+    assert trainings["epochs"] == CLIENTS_IN_ALL
+
+
 # ---- Runs that average by it --------------------------------------------------------------------
 
 
@@ -313,7 +411,7 @@ def test_a_checkpoint_by_another_grouping_is_not_continued(
 
 def command(inputs, folder, method, **changes):
     options = {"config": json.dumps(configured(method, **changes)), "out": folder}
-    options |= ORIGIN._asdict()
+    options |= {"checkpoint": folder.parent / "checkpoint", "device": "cpu"} | ORIGIN._asdict()
     pairs = ((f"--{name}", str(value)) for name, value in (inputs | options).items() if value)
     return ["grouping", *(part for pair in pairs for part in pair)]
 
@@ -329,7 +427,8 @@ def refused(capsys, arguments):
 
 def test_the_step_finds_a_grouping(inputs, found, tmp_path, capsys):
     assert main(command(inputs, tmp_path, FLT)) == 0
-    assert capsys.readouterr().err.startswith("3 groups of 9 clients, {'ari': 1.0, ")
+    _, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("3 groups of 9 clients, {'ari': 1.0, ")
     for file in SAME:
         assert (tmp_path / file).read_bytes() == (found / file).read_bytes()
 

@@ -222,6 +222,15 @@ def test_a_job_is_given_what_it_rests_on(small):
     assert plan.dataset(of("code")) == ["data/builtin/fashion_mnist.safetensors"]
 
 
+@pytest.mark.parametrize(("device", "reserved"), [("cpu", 0), ("cuda", 1)])
+def test_a_grouping_reserves_a_gpu_for_a_network_and_not_without_one(small, device, reserved):
+    plain = {"method": {"name": "pacfl", "clusters": 2}, "encoder": None}
+    groupings = SMALL["groupings"] | {"plain": SMALL["groupings"]["groups"] | plain}
+    plan = small(SMALL | {"groupings": groupings}, device=device)
+    found = [plan.gpu_of_grouping(of(name)) for name in ("groups", "profiled", "plain")]
+    assert (plan.gpu, found) == (reserved, [reserved, reserved, 0])
+
+
 def test_parameters_do_not_depend_on_the_process():
     """Else every start of the workflow would run everything again."""
     program = (

@@ -12,6 +12,9 @@ from clustered_fl.cli import main
 from clustered_fl.data import dataset as datasets
 from clustered_fl.encoders.storage import load_encoder, load_pictures
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings, embed, reconstruct
+from clustered_fl.engine import resumable
+from clustered_fl.engine.checkpoint import sole_owner
+from clustered_fl.errors import InputError
 from clustered_fl.files import digest
 from clustered_fl.jobs.encode import execute
 from clustered_fl.models.autoencoder import build_autoencoder
@@ -48,7 +51,10 @@ def data(tmp_path_factory):
 
 def train(data, folder, **changes):
     lines = []
-    execute(CONFIG | changes, data, folder, ORIGIN, lines.append)
+    where = {"out": folder, "saved": folder.parent / f"{folder.name}.safetensors"}
+    how = {"origin": ORIGIN, "device": "cpu", "tell": lines.append}
+    execute(CONFIG | changes, data, **where, **how)
+    assert lines.pop(0).startswith("on ")
     return lines
 
 
@@ -159,18 +165,77 @@ def test_no_epochs_leave_a_random_encoder(data, tmp_path):
     assert all(torch.equal(found[name], each) for name, each in network.state_dict().items())
 
 
+# ---- Interruptions -------------------------------------------------------------------------------
+
+
+def interrupted(data, folder, after, monkeypatch, **changes):
+    """Train until so many epochs are done, keeping a checkpoint after each."""
+    monkeypatch.setattr(resumable, "SECONDS", 0)
+    epoch, done = Reconstruction.epoch, []
+
+    def ends(process, *arguments):
+        if len(done) == after:
+            raise KeyboardInterrupt
+        done.append(epoch(process, *arguments))
+        return done[-1]
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Reconstruction, "epoch", ends)
+        train(data, folder, **changes)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+@pytest.mark.parametrize("changes", [{}, RESIDUAL], ids=["conv", "residual"])
+def test_an_interrupted_training_ends_with_the_same_bytes(
+    data, tmp_path, monkeypatch, changes, after
+):
+    """Averages of batch normalisation, Adam's moments and the falling rate are all continued."""
+    train(data, tmp_path / "undisturbed", **changes)
+    interrupted(data, tmp_path / "out", after, monkeypatch, **changes)
+    lines = train(data, tmp_path / "out", **changes)
+    told = [f"continuing after epoch {after}"] if after else []
+    assert [line for line in lines if "continuing" in line] == told
+    assert sum(line.startswith("epoch ") for line in lines) == 3 - after
+    assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
+    assert not (tmp_path / "out.safetensors").exists()
+
+
+@pytest.mark.parametrize("changed", ["config", "code", "data"])
+def test_a_checkpoint_of_another_training_is_not_continued(data, tmp_path, monkeypatch, changed):
+    other, changes = data, {}
+    if changed == "data":
+        found, other = datasets.load(data), tmp_path / "other.safetensors"
+        arrays = (255 - found.x, found.y, TRAIN, found.classes)
+        datasets.save(datasets.build("mnist", "builtin", *arrays), other)
+    elif changed == "code":
+        monkeypatch.setitem(globals(), "ORIGIN", Origin("another", ""))
+    else:
+        changes = {"training": CONFIG["training"] | {"lr": 0.01}}
+    interrupted(other, tmp_path / "out", 2, monkeypatch, **changes)
+    monkeypatch.setitem(globals(), "ORIGIN", Origin("0123456789abcdef", "fedcba9876543210"))
+    assert not any("continuing" in line for line in train(data, tmp_path / "out"))
+
+
+def test_two_processes_do_not_train_one_encoder(data, tmp_path):
+    with sole_owner(tmp_path / "out.safetensors"), pytest.raises(InputError, match="still being"):
+        train(data, tmp_path / "out")
+
+
 # ---- The command line ---------------------------------------------------------------------------
 
 
 def command(data, folder, **changes):
     config = json.dumps(copy.deepcopy(CONFIG) | changes)
-    return ["encoder", "--config", config, "--data", str(data), "--code", "c", "--out", str(folder)]
+    options = {"config": config, "data": data, "checkpoint": folder.parent / "checkpoint"}
+    options |= {"device": "cpu", "code": "c", "out": folder}
+    return ["encoder", *(f"--{name}={value}" for name, value in options.items())]
 
 
 def test_the_step_trains_an_encoder(data, tmp_path, capsys, trained):
     assert main(command(data, tmp_path)) == 0
     printed = capsys.readouterr()
-    assert (printed.out, len(printed.err.splitlines())) == ("", 4)
+    assert (printed.out, len(printed.err.splitlines())) == ("", 5)
     found, expected = contents(tmp_path), contents(trained)
     arrays = [name for name in FILES if name.endswith(".safetensors")]
     assert [found[name] for name in arrays] == [expected[name] for name in arrays]
@@ -208,6 +273,6 @@ def test_texts_and_absent_data_are_one_sentence(tmp_path, capsys):
     datasets.save(text, path)
     assert main(command(path, tmp_path / "out")) == 2
     sentence = "error: autoencoders need square images, not samples of shape (4,)\n"
-    assert capsys.readouterr().err == sentence
+    assert capsys.readouterr().err.endswith(f"\n{sentence}")
     assert main(command(tmp_path / "absent", tmp_path / "out")) == 2
     assert "absent does not exist: run the dataset step" in capsys.readouterr().err

@@ -449,7 +449,9 @@ def test_the_step_leaves_a_record_that_a_run_can_average_by(folder, tmp_path, na
         "method": {"name": name, "clusters": 2},
     }
     files = {"data": folder / "data", "federation": folder / "federation", "encoder": folder}
-    clustering.execute(config, **files, out=tmp_path, origin=ORIGIN, tell=lambda _: None)
+    where = {"out": tmp_path, "saved": tmp_path / "checkpoint"}
+    how = {"origin": ORIGIN, "device": "cpu", "tell": lambda _: None}
+    clustering.execute(config, **files, **where, **how)
     found, about = relatedness.load(tmp_path), records.load_record(tmp_path)
     assert about["groups"] == found.groups.tolist()
     assert len(about["placed"]) == 2
@@ -459,7 +461,7 @@ def test_the_step_leaves_a_record_that_a_run_can_average_by(folder, tmp_path, na
 def test_a_grouping_that_uses_no_run_is_told(folder, tmp_path):
     config = {"seed": 3, "profiler": "encoder", "method": {"name": "flt"}}
     files = {"data": folder / "data", "federation": folder / "federation", "encoder": folder}
-    told = sentence(
-        clustering.execute, config, **files, out=tmp_path, origin=ORIGIN, tell=lambda _: None
-    )
+    where = {"out": tmp_path, "saved": tmp_path / "checkpoint"}
+    how = {"origin": ORIGIN, "device": "cpu", "tell": lambda _: None}
+    told = sentence(clustering.execute, config, **files, **where, **how)
     assert told == "grouping flt uses no run; name an encoder in place of the profiler"

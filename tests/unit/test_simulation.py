@@ -271,7 +271,8 @@ def networks(clients, files, tmp_path_factory):
     """What embeds images: from the library, and as folders of the workflow."""
     place = tmp_path_factory.mktemp("networks")
     config = {"model": ENCODER, "training": {"epochs": 2, "batch_size": 16}}
-    encode.execute(config, files["data"], place / "encoder", ORIGIN, ignore)
+    where = {"out": place / "encoder", "saved": place / "checkpoint"}
+    encode.execute(config, files["data"], **where, origin=ORIGIN, device="cpu", tell=ignore)
     job(files, place / "run", {"name": "fedavg"}, model=PROFILER, training=ADAM)
     return {
         "": (None, None),
@@ -309,7 +310,8 @@ def test_a_grouping_is_that_of_the_workflow_and_finds_the_groups(
     network, folder = networks[by]
     found = clustered_fl.cluster(clients, method, network, seed=4)
     config = {"seed": 4, "profiler": "own" if by == "run" else None, "method": method}
-    group.execute(config, **files, encoder=folder, out=tmp_path, origin=ORIGIN, tell=ignore)
+    where = {"encoder": folder, "out": tmp_path, "saved": tmp_path / "checkpoint"}
+    group.execute(config, **files, **where, origin=ORIGIN, device="cpu", tell=ignore)
     for name, array in vars(relatedness.load(tmp_path)).items():
         np.testing.assert_array_equal(getattr(found, name), array)
     assert found.groups.tolist() == list(GROUPS.values())

@@ -4,6 +4,8 @@
 #   data/<kind>/<dataset>.safetensors
 # OUTPUTS
 #   results/<scale>/encoders/<name>/{record.json,cost.json,encoder.safetensors,pictures.safetensors}
+#
+# The checkpoint is deliberately no output, see train.smk.
 
 
 rule encoder:
@@ -26,6 +28,7 @@ rule encoder:
     conda:
         "../../environment.yml"
     resources:
+        gpu=PLAN.gpu,
         mem_mb=3000,
         runtime=PLAN.encoder.runtime,
     params:
@@ -33,14 +36,17 @@ rule encoder:
         code=PLAN.encoder.code,
         identity=PLAN.identity,
         other_data=PLAN.other_data,
+        checkpoint="results/{scale}/checkpoints/encoders/{name}.safetensors",
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &> >(tee -a {log:q})
         python -m clustered_fl encoder \
             --config {params.config:q} \
             --data {input.data:q} \
+            --checkpoint {params.checkpoint:q} \
             --code {params.code:q} \
             --identity {params.identity:q} \
             --other_data {params.other_data:q} \
+            --device "$CLUSTERED_FL_DEVICE" \
             --out "$(dirname {output.record:q})"
         """

@@ -9,6 +9,8 @@
 #   results/<scale>/groupings/<name>/seed<seed>/{record.json,cost.json}
 #   results/<scale>/groupings/<name>/seed<seed>/{relatedness,signatures}.safetensors
 #   results/<scale>/groupings/<name>/seed<seed>/comparisons.parquet
+#
+# The checkpoint is deliberately no output, see train.smk.
 
 
 rule grouping:
@@ -36,6 +38,7 @@ rule grouping:
     conda:
         "../../environment.yml"
     resources:
+        gpu=PLAN.gpu_of_grouping,
         mem_mb=4000,
         runtime=PLAN.grouping.runtime,
     params:
@@ -44,16 +47,19 @@ rule grouping:
         code=PLAN.grouping.code,
         identity=PLAN.identity,
         other_data=PLAN.other_data,
+        checkpoint="results/{scale}/checkpoints/groupings/{name}/seed{seed}.safetensors",
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &> >(tee -a {log:q})
         python -m clustered_fl grouping \
             --config {params.config:q} \
             --data {input.data:q} \
             --federation {input.federation:q} \
             --encoder {params.below:q} \
+            --checkpoint {params.checkpoint:q} \
             --code {params.code:q} \
             --identity {params.identity:q} \
             --other_data {params.other_data:q} \
+            --device "$CLUSTERED_FL_DEVICE" \
             --out "$(dirname {output.record:q})"
         """

@@ -24,7 +24,7 @@ WEIGHTS, PICTURES = "encoder.safetensors", "pictures.safetensors"
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
     """Write tensors, whole or not at all."""
     with replacing(path) as beside:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside)
+        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, beside)
 
 
 def load_encoder(folder: Path) -> Autoencoder:

@@ -4,7 +4,8 @@ A plain loop without `clustered_fl.engine`: one network on one pool of images is
 workload, batch normalisation keeps averages that are no parameters, and the learning rate falls.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,31 +57,56 @@ class Reconstruction:
         """
         self.network.train()
         order, total = rng.permutation(rows), 0.0
-        for first in range(0, len(order), self._batch):
-            part = images(order[first : first + self._batch])
-            total += self.step(part) * len(part)
+        parts = [order[first : first + self._batch] for first in range(0, len(order), self._batch)]
+        losses = self.finite([self.step(images(part)) for part in parts])
+        for loss, part in zip(losses, parts, strict=True):
+            total += loss * len(part)
         self.schedule.step()
         return total / len(order)
 
-    def step(self, images: Tensor) -> float:
-        """One step of Adam; returns the loss before it, or an InputError if that is not finite."""
+    def step(self, images: Tensor) -> Tensor:
+        """One step of Adam; returns the loss before it, without waiting for a GPU."""
         self.optimiser.zero_grad()
         loss = functional.mse_loss(self.network(images), images)
         loss.backward()
         self.optimiser.step()
-        if not torch.isfinite(loss):
+        return loss.detach()
+
+    def finite(self, losses: Sequence[Tensor]) -> list[float]:
+        """The losses of some steps as numbers; an InputError if one is not finite."""
+        found = torch.stack([*losses]).tolist() if losses else []
+        if not np.isfinite(found).all():
             raise InputError(
                 "the loss of the autoencoder is no longer finite; a learning rate below "
                 f"{self.optimiser.param_groups[0]['lr']:g} may help"
             )
-        return float(loss.detach())
+        return found
+
+    def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and JSON content of a training after some epochs, for a checkpoint."""
+        adam = self.optimiser.state_dict()
+        tensors = {f"network.{name}": each for name, each in self.network.state_dict().items()}
+        for number, moments in adam["state"].items():
+            tensors |= {f"adam.{number}.{name}": each for name, each in moments.items()}
+        return tensors, {"adam": adam["param_groups"], "schedule": self.schedule.state_dict()}
+
+    def unpack(self, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
+        """Continue from what `pack` gave."""
+        parts: dict[str, dict[str, Tensor]] = {}
+        for name, each in tensors.items():
+            owner, _, own = name.rpartition(".") if name.startswith("adam.") else ("", "", name)
+            parts.setdefault(owner, {})[own.removeprefix("network.")] = each
+        self.network.load_state_dict(parts.pop(""))
+        moments = {int(owner.removeprefix("adam.")): each for owner, each in parts.items()}
+        self.optimiser.load_state_dict({"state": moments, "param_groups": content["adam"]})
+        self.schedule.load_state_dict(content["schedule"])
 
 
 @torch.no_grad()
 def embed(network: Autoencoder, images: Tensor) -> np.ndarray:
-    """Codes of `images` [n, C, H, W]: float32 [n, e]."""
+    """Codes of `images` [n, C, H, W], which are where the network is: float32 [n, e]."""
     network.eval()
-    return torch.cat([network.encoder(part) for part in images.split(BATCH)]).numpy()
+    return torch.cat([network.encoder(part) for part in images.split(BATCH)]).cpu().numpy()
 
 
 @torch.no_grad()

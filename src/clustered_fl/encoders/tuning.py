@@ -18,6 +18,8 @@ from clustered_fl.models.autoencoder import Autoencoder
 from clustered_fl.randomness import generator
 
 Mode = Literal["none", "independent", "sequential", "pooled"]
+SEPARATE = ("none", "independent")
+"""Modes in which a client's encoder depends on its own images alone."""
 Images = Callable[[np.ndarray], Tensor]
 
 
@@ -28,14 +30,16 @@ def tuned(
     mode: Mode,
     settings: TrainingSettings,
     seed: int,
+    first: int = 0,
 ) -> Iterator[Autoencoder]:
     """The encoder that each client embeds its images with; valid until the next is asked for.
 
     `images` gives float32 [batch, C, H, W] in 0..1 for row numbers, `rows` those of each client.
-    The given encoder is the server's and is not changed.
+    The given encoder is the server's and is not changed. Clients before `first` are left out, where
+    the others do not need them (`SEPARATE`).
     """
     if mode == "none":
-        yield from (encoder for _ in rows)
+        yield from (encoder for _ in rows[first:])
         return
     training = Reconstruction(deepcopy(encoder), settings)
     if mode == "pooled":
@@ -44,7 +48,7 @@ def tuned(
             _batchwise(training, images, order, settings.batch_size)
         yield from (training.network for _ in rows)
         return
-    for client, own in enumerate(rows):
+    for client, own in enumerate(rows[first:], first):
         if mode == "independent":
             training = Reconstruction(deepcopy(encoder), settings)
         for epoch in range(settings.epochs):
@@ -55,6 +59,8 @@ def tuned(
 def _batchwise(training: Reconstruction, images: Images, rows: np.ndarray, size: int) -> None:
     """One pass; the schedule counts batches as if they were epochs, as in the code."""
     training.network.train()
+    losses = []
     for first in range(0, len(rows), size):
-        training.step(images(rows[first : first + size]))
+        losses.append(training.step(images(rows[first : first + size])))
         training.schedule.step()
+    training.finite(losses)

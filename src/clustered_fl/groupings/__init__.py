@@ -5,7 +5,9 @@
 
 One that can use the network of a run in place of an encoder also has
 
-    profile(folder of the run, dataset, federation) -> what `relate` is then given as the encoder
+    profile(folder of the run, dataset, federation, device) -> what `relate` is given as the encoder
+
+The clients' images are where the network is, and without one on the CPU.
 
 The name in the ledger is the module's; `method: {name: one_shot}` trains with what was found.
 """

@@ -18,11 +18,13 @@ from itertools import product
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clustered_fl.encoders.training import TrainingSettings, embed
-from clustered_fl.encoders.tuning import Mode, tuned
+from clustered_fl.encoders.tuning import SEPARATE, Mode, tuned
+from clustered_fl.engine.resumable import Resumable
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.agreement import agreement
 from clustered_fl.groupings.clients import Clients, Found
@@ -103,15 +105,23 @@ def relate(clients: Clients, encoder: Autoencoder | None, settings: Settings, se
 def _signatures(
     clients: Clients, encoder: Autoencoder, settings: Settings, sizes: tuple[int, ...], seed: int
 ) -> dict[int, np.ndarray]:
-    """Signatures of all clients, newcomers last, for each number of centres: k -> [n, k, e]."""
+    """Signatures of all clients, newcomers last, for each number of centres: k -> [n, k, e].
+
+    Those from before an interruption are not found again where clients do not need each other.
+    """
     training = TrainingSettings(settings.tuning_epochs, settings.batch_size, settings.lr)
-    encoders = tuned(encoder, clients.images, clients.rows, settings.tuning, training, seed)
-    sent: dict[int, list[np.ndarray]] = {k: [] for k in sizes}
-    for client, own in enumerate(encoders):
+    done, every = clients.done or Resumable(), range(len(clients.rows))
+    names = [{k: f"{settings.tuning}.{client}.{k}" for k in sizes} for client in every]
+    first = 0
+    if settings.tuning in SEPARATE:
+        there = (done.tensors.keys() >= {*own.values()} for own in names)
+        first = next((client for client, found in enumerate(there) if not found), len(names))
+    about = (clients.rows, settings.tuning, training, seed, first)
+    for client, own in enumerate(tuned(encoder, clients.images, *about), first):
         codes = embed(own, clients.images(clients.rows[client]))
-        for k in sizes:
-            sent[k].append(signature(codes, k, seed, client))
-    return {k: np.stack(each) for k, each in sent.items()}
+        found = {name: signature(codes, k, seed, client) for k, name in names[client].items()}
+        done.keep({name: torch.from_numpy(each) for name, each in found.items()})
+    return {k: np.stack([done.tensors[own[k]].numpy() for own in names]) for k in sizes}
 
 
 def _relatedness(signatures: np.ndarray, number: int, settings: Settings, seed: int) -> Relatedness:

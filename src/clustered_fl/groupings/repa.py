@@ -82,7 +82,7 @@ def relate(
         return vectors((clients.x[torch.from_numpy(rows)] for rows in clients.rows), rounds)
 
     def place(probes: list[Probe]) -> np.ndarray:
-        images = (torch.from_numpy(probe.images) for probe in probes)
+        images = (torch.from_numpy(probe.images).to(clients.x.device) for probe in probes)
         return clusters.nearest(vectors(images, settings.round))
 
     points = at(settings.round)

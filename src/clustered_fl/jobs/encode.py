@@ -1,18 +1,21 @@
 """One encoder: an autoencoder trained before any client is known; it leaves a record."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.encoders.storage import PICTURES, WEIGHTS, save_tensors
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings, reconstruct
-from clustered_fl.files import write_json
+from clustered_fl.engine.checkpoint import sole_owner
+from clustered_fl.engine.resumable import Resumable
+from clustered_fl.files import digest, write_json
+from clustered_fl.jobs.device import prepared
 from clustered_fl.models.autoencoder import Autoencoder, build_autoencoder
 from clustered_fl.options import call
 from clustered_fl.randomness import generator
@@ -24,54 +27,89 @@ SEED, SHOWN, TESTED = 0, 10, 1000
 
 
 def execute(
-    config: dict[str, Any], data: Path, out: Path, origin: Origin, tell: Callable[[str], None]
+    config: dict[str, Any],
+    data: Path,
+    out: Path,
+    saved: Path,
+    origin: Origin,
+    device: str,
+    tell: Callable[[str], None],
 ) -> None:
-    """Train an encoder on the dataset in the file `data`, and write its record to `out`."""
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    began, dataset = time.monotonic(), datasets.load(data)
-    network, losses = trained(dataset, config["model"], config["training"], tell)
-    rows = np.arange(dataset.train_rows, len(dataset.y))
-    chosen = generator(SEED, "encoder tests").permutation(rows)[:TESTED]
-    tests = torch.from_numpy(dataset.x[chosen]).float() / 255
-    again = reconstruct(network, tests)
-    error = float(torch.nn.functional.mse_loss(again, tests))
-    tell(f"mean squared error {error:.4f} on test images, peak memory {peak_memory()} MB")
-    save_tensors(network.state_dict(), out / WEIGHTS)
-    pictures = {"images": tests[:SHOWN], "reconstructions": again[:SHOWN]}
-    pictures = {name: (x.clamp(0, 1) * 255).round().byte() for name, x in pictures.items()}
-    save_tensors(pictures, out / PICTURES)
-    cost = {"seconds": round(time.monotonic() - began, 1), "peak_memory_mb": peak_memory()}
-    write_json(out / records.COST, cost | {"threads": 1})
-    # Clients download the encoder, not the decoder.
-    parts = {"encoder": network.encoder, "decoder": network.decoder}
-    record = described(config, origin, torch.device("cpu")) | {
-        "losses": losses,
-        "test_error": error,
-        "score": error,
-        "image_shape": list(dataset.x.shape[1:]),
-        "parameters": {n: sum(p.numel() for p in part.parameters()) for n, part in parts.items()},
-        "data": dataset.described,
-    }
-    write_json(out / records.RECORD, record)
+    """Train an encoder on the dataset in the file `data`, and write its record to `out`.
+
+    `saved` is its checkpoint, deleted when the record is whole.
+    """
+    place, dataset = prepared(device, tell), datasets.load(data)
+    identity = digest([config, origin.code, dataset.digest, str(place), torch.__version__])
+    with sole_owner(saved):
+        done = Resumable(saved, identity)
+        model, training = config["model"], config["training"]
+        network, losses = trained(dataset, model, training, place, tell, done)
+        error = _tested(network, dataset, place, out)
+        tell(f"mean squared error {error:.4f} on test images, peak memory {peak_memory()} MB")
+        save_tensors(network.state_dict(), out / WEIGHTS)
+        cost = {"seconds": round(done.seconds, 1), "peak_memory_mb": peak_memory()}
+        write_json(out / records.COST, cost | {"threads": 1})
+        # Clients download the encoder, not the decoder.
+        parts = {"encoder": network.encoder, "decoder": network.decoder}
+        sizes = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
+        record = described(config, origin, place) | {
+            "losses": losses,
+            "test_error": error,
+            "score": error,
+            "image_shape": list(dataset.x.shape[1:]),
+            "parameters": sizes,
+            "data": dataset.described,
+        }
+        write_json(out / records.RECORD, record)
+        saved.unlink(missing_ok=True)
 
 
 def trained(
-    dataset: Dataset, model: dict[str, Any], training: dict[str, Any], tell: Callable[[str], None]
+    dataset: Dataset,
+    model: dict[str, Any],
+    training: dict[str, Any],
+    device: torch.device,
+    tell: Callable[[str], None],
+    done: Resumable | None = None,
 ) -> tuple[Autoencoder, list[float]]:
     """An autoencoder of the training images, and the mean squared error of each epoch.
 
+    It continues after the epochs that are `done`.
+
     Raises: InputError if there is no such autoencoder, or it has no such settings.
     """
+    done = done or Resumable()
     settings = call(TrainingSettings, "training of the encoder", training)
     torch.manual_seed(int(generator(SEED, "encoder").integers(2**31)))
     network = build_autoencoder(**{"name": "", **model}, image_shape=dataset.x.shape[1:])
-    x, rows = torch.from_numpy(dataset.x), np.arange(dataset.train_rows)
+    network, x = network.to(device), torch.from_numpy(dataset.x).to(device)
+    rows = np.arange(dataset.train_rows)
     if settings.samples:
         rows = generator(SEED, "encoder samples").permutation(rows)[: settings.samples]
-    process, losses = Reconstruction(network, settings), []
-    for epoch in range(settings.epochs):
-        rng = generator(SEED, "encoder order", epoch)
-        losses.append(process.epoch(lambda part: x[part].float() / 255, rows, rng))
+    process, losses = Reconstruction(network, settings), done.content.get("losses", [])
+    if losses:
+        process.unpack(done.tensors, done.content)
+        tell(f"continuing after epoch {len(losses)}")
+
+    def images(part: np.ndarray) -> Tensor:
+        return x[torch.from_numpy(part).to(device)].float() / 255
+
+    for epoch in range(len(losses), settings.epochs):
+        losses.append(process.epoch(images, rows, generator(SEED, "encoder order", epoch)))
         tell(f"epoch {epoch + 1}/{settings.epochs}  mean squared error {losses[-1]:.4f}")
+        tensors, content = process.pack()
+        done.keep(tensors, content | {"losses": losses})
     return network, losses
+
+
+def _tested(network: Autoencoder, dataset: Dataset, device: torch.device, out: Path) -> float:
+    """The mean squared error on some test images, of which pictures are written to `out`."""
+    rows = np.arange(dataset.train_rows, len(dataset.y))
+    chosen = generator(SEED, "encoder tests").permutation(rows)[:TESTED]
+    tests = (torch.from_numpy(dataset.x[chosen]).float() / 255).to(device)
+    again = reconstruct(network, tests)
+    pictures = {"images": tests[:SHOWN], "reconstructions": again[:SHOWN]}
+    pictures = {name: (x.clamp(0, 1) * 255).round().byte() for name, x in pictures.items()}
+    save_tensors(pictures, out / PICTURES)
+    return float(torch.nn.functional.mse_loss(again, tests))

@@ -1,6 +1,5 @@
 """One run: a federation, a model, local training, a method and a seed; it leaves one record."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,6 +20,7 @@ from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.files import digest
+from clustered_fl.jobs.device import prepared
 from clustered_fl.jobs.record import Config, Run, write
 from clustered_fl.methods import load_method
 from clustered_fl.methods.state import Row, State
@@ -33,14 +33,6 @@ from clustered_fl.records.reading import Origin
 from clustered_fl.records.relatedness import Relatedness
 
 PROGRESS_SECONDS = 10
-
-
-def choose_device(name: str) -> torch.device:
-    """The device "cpu", "cuda" (InputError if absent) or "auto" (CUDA where there is one)."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("device cuda asked for but no CUDA GPU is visible; use device=cpu or auto")
-    cuda = name == "cuda" or (name == "auto" and torch.cuda.is_available())
-    return torch.device("cuda" if cuda else "cpu")
 
 
 def build_engine(
@@ -172,8 +164,7 @@ def execute(
         grouping: folder of the grouping, where the run names one.
         path: how clients are trained, key of `PATHS`, or "auto" for the fastest.
     """
-    place = choose_device(device)
-    make_deterministic(place)
+    place = prepared(device, tell)
     dataset, (clients, clients_digest) = datasets.load(data), federations.load(federation)
     engine = build_engine(config, dataset, clients, place, workers)
     if path == "auto":
@@ -190,12 +181,3 @@ def execute(
         tell(f"{run.seconds:.0f} s, peak memory {peak_memory()} MB")
         write(run, dataset, clients_digest, origin, out, workers)
         saved.unlink(missing_ok=True)
-
-
-def make_deterministic(device: torch.device) -> None:
-    """Let PyTorch compute the same bits in every run, one thread per operation."""
-    torch.set_num_threads(1)  # parallelism is over clients; threads inside an operation collapse
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # costs a pass over every buffer
-    if device.type == "cuda":  # what deterministic products need, before the first of them
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

@@ -112,6 +112,10 @@ class Plan:
         wanted = {"cpu": False, "cuda": True, "auto": NVIDIA.exists()}
         return int(wanted[self.settings.device])
 
+    def gpu_of_grouping(self, wildcards: Any) -> int:
+        """The same for a grouping; one without a network computes on the CPU."""
+        return self.gpu if self.grouping[wildcards.name].rests_on else 0
+
     @property
     def lacks_gpu(self) -> bool:
         """Whether a GPU is asked for that this machine does not have."""

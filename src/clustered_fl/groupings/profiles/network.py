@@ -30,7 +30,8 @@ _MODEL = re.compile(r"(?:round(\d+)\.)?node(\d+)(?:\.model)?")
 class Profiler:
     """A run's network and the clients that it was trained on.
 
-    `models` has the parameters [P] after some numbers of rounds, of `rounds` in all.
+    `models` has the parameters [P] after some numbers of rounds, of `rounds` in all; they wait on
+    the CPU, and what is computed with them is on `device`.
     """
 
     run: str
@@ -39,6 +40,7 @@ class Profiler:
     models: dict[int, Tensor]
     dataset: Dataset
     federation: Federation
+    device: torch.device | str = "cpu"
 
     def model(self, rounds: int | None = None) -> Tensor:
         """Parameters [P] after so many rounds, None for the last; an InputError if not kept."""
@@ -67,12 +69,12 @@ class Profiler:
                 f"run {self.run} has {len(model)} parameters, for these images there are {expected}"
             )
         vector_to_parameters(model.clone(), built.parameters())
-        return built.eval()
+        return built.to(self.device).eval()
 
     def task(self, images: Tensor, labels: Tensor) -> ImageTask:
         """Images uint8 [n, C, H, W] and labels as the run's network sees them."""
         inputs, _ = separated(self.config["model"])
-        return ImageTask(images, labels, *inputs.normalise)
+        return ImageTask(images.to(self.device), labels.to(self.device), *inputs.normalise)
 
     def inputs(self, images: Tensor) -> Iterator[Tensor]:
         """Images uint8 [n, C, H, W], normalised and in batches."""
@@ -82,13 +84,13 @@ class Profiler:
     @torch.no_grad()
     def codes(self, images: Tensor, network: nn.Module) -> np.ndarray:
         """Codes float32 [n, e] of images uint8 [n, C, H, W]."""
-        return torch.cat([network.encoder(part) for part in self.inputs(images)]).numpy()
+        return torch.cat([network.encoder(part) for part in self.inputs(images)]).cpu().numpy()
 
     @torch.no_grad()
     def probabilities(self, images: Tensor, network: nn.Module) -> np.ndarray:
         """Softmax of the class scores, float64 [n, classes]."""
         scores = [classifier(network)(part) for part in self.inputs(images)]
-        return torch.cat(scores).double().softmax(1).numpy()
+        return torch.cat(scores).double().softmax(1).cpu().numpy()
 
 
 def classifier(network: nn.Module) -> nn.Module:
@@ -96,7 +98,9 @@ def classifier(network: nn.Module) -> nn.Module:
     return nn.Sequential(network.encoder, network.classifier)
 
 
-def load_profiler(folder: Path, dataset: Dataset, federation: Federation) -> Profiler:
+def load_profiler(
+    folder: Path, dataset: Dataset, federation: Federation, device: torch.device | str = "cpu"
+) -> Profiler:
     """The profiler of a run's record; InputError if not of one network that encodes images."""
     record = records.load_record(folder)
     config, rounds = record["config"], record["rounds"]
@@ -107,7 +111,7 @@ def load_profiler(folder: Path, dataset: Dataset, federation: Federation) -> Pro
     named = [(found, tensors[name]) for name in tensors if (found := _MODEL.fullmatch(name))]
     require_one_encoder(config, len({found[2] for found, _ in named}))
     models = {int(found[1] or rounds): torch.from_numpy(model) for found, model in named}
-    return Profiler(config["run"], config, rounds, models, dataset, federation)
+    return Profiler(config["run"], config, rounds, models, dataset, federation, device)
 
 
 def require_one_encoder(config: dict[str, Any], groups: int) -> None:

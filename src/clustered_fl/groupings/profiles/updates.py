@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
 from clustered_fl.data.federation import Federation
-from clustered_fl.engine.training import Engine
+from clustered_fl.engine.training import Engine, supported
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.groupings.profiles.network import Profiler, classifier
 
@@ -48,11 +48,14 @@ def updates(
     """
     own = np.zeros(len(rows), dtype=np.int64)
     clients = Federation(tuple(rows), (rows[0],), own, label_maps, own)
-    task, place = profiler.task(images, labels), torch.device("cpu")
+    task, place = profiler.task(images, labels), torch.device(profiler.device)
     engine = Engine(lambda: classifier(profiler.build()), task, clients, settings, seed, place)
+    if place.type == "cuda" and "stacked" in supported(engine.workload):
+        engine.use("stacked")  # one by one, small steps leave a GPU idle
     network = classifier(profiler.network(rounds))
     model = parameters_to_vector(network.parameters()).detach()
-    now, found = profiler.rounds if rounds is None else rounds, torch.empty(len(rows), len(model))
+    now = profiler.rounds if rounds is None else rounds
+    found = torch.empty(len(rows), len(model), device=place)
     for part in torch.arange(len(rows)).split(TOGETHER):
         found[part] = engine.train([model] * len(part), part.tolist(), now)[0]
     return found
@@ -60,11 +63,11 @@ def updates(
 
 def inner_products(first: Tensor, second: Tensor) -> np.ndarray:
     """Of the rows of [n, P] and [m, P]: float64 [n, m]."""
-    found = torch.zeros(len(first), len(second), dtype=torch.float64)
+    found = torch.zeros(len(first), len(second), dtype=torch.float64, device=first.device)
     for start in range(0, first.shape[1], COLUMNS):
         part = slice(start, start + COLUMNS)
         found += first[:, part].double() @ second[:, part].double().t()
-    return found.numpy()
+    return found.cpu().numpy()
 
 
 class Span:
@@ -94,7 +97,7 @@ class Span:
 
         That part is equally far from all points of the span: the nearest centre stays the nearest.
         """
-        squares = torch.stack([other.double().square().sum() for other in others]).numpy()
+        squares = torch.stack([other.double().square().sum() for other in others]).cpu().numpy()
         products = inner_products(others, self._vectors) / self._lengths
         products /= self._scale(squares)[:, None]
         real = self._roots**2 > NOTHING * max(self._roots.max() ** 2, NOTHING)

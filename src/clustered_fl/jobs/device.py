@@ -1,0 +1,41 @@
+"""Where a job computes, and what PyTorch is told before it does."""
+
+import os
+from collections.abc import Callable
+
+import torch
+
+from clustered_fl.errors import InputError
+from clustered_fl.models.numerics import NUMERICS
+from clustered_fl.records.machine import device_name
+
+__numerics__ = NUMERICS
+
+
+def prepared(name: str, tell: Callable[[str], None] = lambda line: None) -> torch.device:
+    """The device of a job as `choose_device`, told; from now on PyTorch is deterministic."""
+    device = choose_device(name)
+    make_deterministic(device)
+    tell(f"on {device_name(device)}")
+    return device
+
+
+def choose_device(name: str) -> torch.device:
+    """The device "cpu", "cuda" (InputError if absent) or "auto" (CUDA where there is one)."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("device cuda asked for but no CUDA GPU is visible; use device=cpu or auto")
+    cuda = name == "cuda" or (name == "auto" and torch.cuda.is_available())
+    return torch.device("cuda" if cuda else "cpu")
+
+
+def make_deterministic(device: torch.device) -> None:
+    """Let PyTorch compute the same bits in every run, one thread per operation."""
+    torch.set_num_threads(1)  # parallelism is over clients; threads inside an operation collapse
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # costs a pass over every buffer
+    if device.type == "cuda":  # what deterministic products need, before the first of them
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        # TF32 reads ten bits of a factor, so that a GPU would not agree with a CPU to rounding. It
+        # is PyTorch's default in convolutions and recurrent layers.
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
