@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from clustered_fl.errors import InputError
-from clustered_fl.files import replacing
+from clustered_fl.files import content_digest, replacing, set_aside
 
 _ARRAYS = ("test_of", "label_maps", "groups", "replaces")
 
@@ -63,23 +63,30 @@ def save(federation: Federation, path: Path) -> None:
     for name, parts in (("train", federation.train), ("test", federation.test_sets)):
         tensors[f"{name}.rows"] = np.concatenate(parts).astype(np.int64)
         tensors[f"{name}.ends"] = np.cumsum([len(rows) for rows in parts], dtype=np.int64)
-    header = {"federation": json.dumps({"newcomers": federation.newcomers})}
+    about = {"newcomers": federation.newcomers}
+    about["digest"] = content_digest(tensors, about)
     with replacing(path) as beside:
-        save_file(tensors, beside, header)
+        save_file(tensors, beside, {"federation": json.dumps(about)})
 
 
 def load(path: Path) -> tuple[Federation, str]:
-    """A federation and the SHA-256 of its file (16 hex digits); InputError if it cannot be read."""
+    """A federation and the SHA-256 of its file (16 hex digits).
+
+    Raises: InputError if it is missing or damaged.
+    """
     try:
         with safe_open(path, framework="numpy") as file:
             header = json.loads(file.metadata()["federation"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
+        if header.pop("digest") != content_digest(tensors, header):
+            raise ValueError("its content is not what was written")
         train, tests = (
             tuple(np.split(tensors[f"{part}.rows"], tensors[f"{part}.ends"][:-1]))
             for part in ("train", "test")
         )
         about = {name: tensors[name] for name in _ARRAYS} | {"newcomers": header["newcomers"]}
+    except (FileNotFoundError, PermissionError) as error:
+        raise InputError(f"cannot read federation {path}: {error}") from error
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        problem = f"cannot read federation {path}: {error}; delete it and run again"
-        raise InputError(problem) from error
+        raise set_aside(path, str(error)) from error
     return Federation(train, tests, **about), hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -12,11 +12,10 @@ from clustered_fl.data import dataset as datasets
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.encoders.storage import PICTURES, WEIGHTS, save_tensors
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings, reconstruct
-from clustered_fl.files import write_json
 from clustered_fl.models.autoencoder import Autoencoder, build_autoencoder
 from clustered_fl.options import call
 from clustered_fl.randomness import generator
-from clustered_fl.records import reading as records
+from clustered_fl.records import seal
 from clustered_fl.records.machine import described, peak_memory
 from clustered_fl.records.reading import Origin
 
@@ -42,7 +41,6 @@ def execute(
     pictures = {name: (x.clamp(0, 1) * 255).round().byte() for name, x in pictures.items()}
     save_tensors(pictures, out / PICTURES)
     cost = {"seconds": round(time.monotonic() - began, 1), "peak_memory_mb": peak_memory()}
-    write_json(out / records.COST, cost | {"threads": 1})
     # Clients download the encoder, not the decoder.
     parts = {"encoder": network.encoder, "decoder": network.decoder}
     record = described(config, origin, torch.device("cpu")) | {
@@ -53,7 +51,7 @@ def execute(
         "parameters": {n: sum(p.numel() for p in part.parameters()) for n, part in parts.items()},
         "data": dataset.described,
     }
-    write_json(out / records.RECORD, record)
+    seal.write(out, record, cost | {"threads": 1}, (WEIGHTS, PICTURES))
 
 
 def trained(

@@ -13,14 +13,14 @@ from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
 from clustered_fl.encoders.storage import load_encoder
 from clustered_fl.errors import InputError
-from clustered_fl.files import replacing, write_json
+from clustered_fl.files import replacing
 from clustered_fl.groupings import grouping_module
 from clustered_fl.groupings.agreement import agreement
 from clustered_fl.groupings.clients import clients_of
 from clustered_fl.options import call
-from clustered_fl.records import reading as records
-from clustered_fl.records import relatedness
+from clustered_fl.records import relatedness, seal
 from clustered_fl.records.machine import described, peak_memory
+from clustered_fl.records.reading import Origin
 
 
 def execute(
@@ -29,7 +29,7 @@ def execute(
     federation: Path,
     encoder: Path | None,
     out: Path,
-    origin: records.Origin,
+    origin: Origin,
     tell: Callable[[str], None],
 ) -> None:
     """Find a grouping and write it with its record to `out`.
@@ -58,7 +58,6 @@ def execute(
     with replacing(out / relatedness.COMPARISONS) as beside:
         pd.DataFrame(compared).to_parquet(beside, index=False)
     cost = {"seconds": round(time.monotonic() - began, 1), "peak_memory_mb": peak_memory()}
-    write_json(out / records.COST, cost | {"threads": 1})
     record = described(config, origin, torch.device("cpu")) | {
         "data": dataset.described,
         "federation_digest": federation_digest,
@@ -70,4 +69,5 @@ def execute(
         "placed": found.placed.tolist(),
         "true_newcomers": known.groups[clients.number :].tolist(),
     }
-    write_json(out / records.RECORD, record)
+    files = relatedness.FILE, relatedness.SIGNATURES, relatedness.COMPARISONS
+    seal.write(out, record, cost | {"threads": 1}, files)
