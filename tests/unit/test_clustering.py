@@ -284,6 +284,7 @@ def test_newcomers_and_changed_clients_join_a_run(inputs, found, tmp_path):
 
 def killed_after_a_round(monkeypatch):
     """Let a run end as if it were killed once its second round would begin."""
+    monkeypatch.setattr(runs.checkpoint, "SAVE_SECONDS", 0)
     step = runs.step
 
     def once(run):

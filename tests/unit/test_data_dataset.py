@@ -119,9 +119,7 @@ def test_foreign_file(tmp_path):
     from safetensors.numpy import save_file
 
     save_file({"weights": np.zeros(3)}, tmp_path / "model.safetensors")
-    with pytest.raises(
-        InputError, match="model.safetensors is damaged .it is not a whole"
-    ):
+    with pytest.raises(InputError, match="model.safetensors is damaged .it is not a whole"):
         datasets.load(tmp_path / "model.safetensors")
 
 

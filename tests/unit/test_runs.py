@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -349,6 +350,86 @@ def test_kill_9_and_a_second_process_in_mid_run(inputs, tmp_path, capsys):
     continued = re.match(r"continuing after round (\d+)\n", capsys.readouterr().err)
     assert 1 <= int(continued[1]) < 40
     assert contents(folder) == contents(tmp_path / "undisturbed")
+
+
+def ended(process: subprocess.Popen, lock: Path, wait: float, number: int) -> int:
+    """Send a signal some time after a process has begun to train, and return its exit code."""
+    until = time.monotonic() + 120
+    while process.poll() is None and not (lock.exists() and lock.read_text() == str(process.pid)):
+        assert time.monotonic() < until, f"{lock} was not taken"
+        time.sleep(0.005)
+    time.sleep(wait)
+    if process.poll() is None:
+        process.send_signal(number)
+    return process.wait()
+
+
+def test_kills_and_interruptions_at_random_moments_leave_the_same_bytes(inputs, tmp_path):
+    """KILLS=58 does it so many times."""
+    config, folder, random = configured(rounds=200), tmp_path / "killed", np.random.default_rng(0)
+    execute(inputs, tmp_path / "undisturbed", config)
+    codes = {0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT}
+    codes |= {128 + signal.SIGTERM, 128 + signal.SIGINT}
+    for _ in range(int(os.environ.get("KILLS", "2"))):
+        number = int(random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+        with another_process(command(inputs, folder, config)) as process:
+            lock, wait = folder / "checkpoint.lock", float(random.uniform(0, 2))
+            assert ended(process, lock, wait, number) in codes
+        if (folder / "record" / "record.json").exists():
+            assert contents(folder) == contents(tmp_path / "undisturbed")
+            shutil.rmtree(folder)
+    assert main(command(inputs, folder, config)) == 0
+    assert contents(folder) == contents(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_run_ends_with_a_checkpoint(
+    inputs, undisturbed, tmp_path, monkeypatch, capsys, number
+):
+    step, before = runs.step, signal.getsignal(number)
+
+    def interrupted(run) -> None:
+        step(run)
+        if run.completed == 3:
+            os.kill(os.getpid(), number)
+
+    arguments = command(inputs, tmp_path, configured())
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "step", interrupted)
+        assert main(arguments) == 128 + number
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last == f"interrupted by signal {number:d}; the same command continues"
+    assert signal.getsignal(number) is before
+    assert execute(inputs, tmp_path)[0] == "continuing after round 3"
+    assert contents(tmp_path) == contents(undisturbed["cfl"])
+
+
+def test_a_second_signal_leaves_a_round_at_once(inputs, undisturbed, tmp_path, monkeypatch):
+    """So does the alarm, where a round takes longer than an interruption may."""
+    step = runs.step
+
+    def interrupted(run) -> None:
+        if run.completed == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGALRM)
+            pytest.fail("the round went on")
+        step(run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "SAVE_SECONDS", 0)
+        patch.setattr(runs, "step", interrupted)
+        assert main(command(inputs, tmp_path, configured())) == 128 + signal.SIGTERM
+    assert execute(inputs, tmp_path)[0] == "continuing after round 3"
+    assert contents(tmp_path) == contents(undisturbed["cfl"])
+
+
+@pytest.mark.parametrize("empty", [np.empty, torch.empty], ids=["numpy", "torch"])
+def test_a_run_without_memory_is_one_sentence(inputs, tmp_path, monkeypatch, capsys, empty):
+    monkeypatch.setattr(runs, "step", lambda _: empty(2**50))
+    assert main(command(inputs, tmp_path, configured())) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.match(r"error: out of memory, with \d+ MB in use at most \(.*allocate", line)
+    assert line.endswith("by --set-resources train:mem_mb=<MB>")
 
 
 # ---- Progress -----------------------------------------------------------------------------------

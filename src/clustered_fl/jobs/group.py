@@ -41,7 +41,8 @@ def execute(
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     began, dataset = time.monotonic(), datasets.load(data)
-    known, federation_digest = federations.load(federation)
+    made_by = [config.get("federation"), config["seed"]]
+    known, federation_digest = federations.load(federation, made_by=made_by)
     clients, options = clients_of(dataset, known), dict(config["method"])
     method = import_module(grouping_module(name := options.pop("name", "")))
     settings = call(method.Settings, f"grouping {name}", options)

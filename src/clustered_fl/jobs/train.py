@@ -192,7 +192,8 @@ def execute(
     """
     place = choose_device(device)
     make_deterministic(place)
-    dataset, (clients, clients_digest) = datasets.load(data), federations.load(federation)
+    dataset, made_by = datasets.load(data), [config.get("federation"), config["seed"]]
+    clients, clients_digest = federations.load(federation, made_by=made_by)
     engine = build_engine(config, dataset, clients, place, workers)
     if path == "auto":
         calibrate(engine, paths, tell)
