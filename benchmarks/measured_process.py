@@ -55,18 +55,25 @@ class Session:
         name: key of `peers.ENGINES`.
         problem: what it shall do.
         default_threads: leave the number of threads to the libraries.
+        idle: leave out the first round, which holds the updates of all clients at once.
         options: of the engine's adapter.
     """
 
     def __init__(
-        self, name: str, problem: Problem, default_threads: bool = False, **options: Any
+        self,
+        name: str,
+        problem: Problem,
+        default_threads: bool = False,
+        idle: bool = False,
+        **options: Any,
     ) -> None:
         self.clients = problem.clients
         self.engine = build_engine(name, problem, **options)
         if not default_threads:
             one_thread()
         self.first = {"version": self.engine.version, "loaded_mb": resident("VmRSS")}
-        self.engine.train()
+        if not idle:
+            self.engine.train()
 
     def round(self) -> dict[str, float]:
         """Train once and drop the updates: engines that wait for their turn hold none.

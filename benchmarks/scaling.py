@@ -39,6 +39,7 @@ POLICIES = {
     "plain loop, default threads": ("plain-loop", {"default_threads": True}, 10),
 }
 CHECKPOINT_ROUNDS, EARLY, LATE = 10, 100, 2000
+COHORTS, COHORT_ROUNDS, COHORT_SAMPLES = (1000, 3000, 10000), 3, 10
 console = Console()
 
 
@@ -216,6 +217,30 @@ def memory(scope: Scope) -> list[Row]:
     return _named(interleaved({M: run}), "clients")
 
 
+def cohorts(scope: Scope) -> list[Row]:
+    """Memory of a run of FedAvg with many MLP clients, measured and saved after each round."""
+    return [_many(scope, M) for M in COHORTS if scope.largest >= M]
+
+
+def _many(scope: Scope, M: int) -> Row:
+    console.print(f"cohorts: starting {M} clients")
+    saved, row = scope.folder / "checkpoint.safetensors", {"clients": M, "rounds": COHORT_ROUNDS}
+    options = scope.options() | {"samples": COHORT_SAMPLES, "idle": True}
+    try:
+        measured = Measured(OURS, f"mlp-M{M}-B{COHORT_SAMPLES}", scope.folder, **options)
+    except Failed as reason:
+        return row | {"note": str(reason)}
+    try:
+        measured.ask("begin")
+        row |= measured.ask("carry", str(COHORT_ROUNDS), str(saved)) | measured.first
+        row |= measured.ask("memory") | {"file_kb": saved.stat().st_size / 1024}
+    except Failed as reason:
+        row["note"] = str(reason)
+    finally:
+        measured.close()
+    return row
+
+
 def _named(found: Repetitions, name: str) -> list[Row]:
     """A row for each function, its key under `name`."""
     gflops = {"matmul_gflops": found.matmul_gflops}
@@ -228,6 +253,7 @@ PARTS: dict[str, Callable[[Scope], list[Row]]] = {
     "checkpoints": checkpoints,
     "start": start,
     "memory": memory,
+    "cohorts": cohorts,
 }
 
 
@@ -244,7 +270,7 @@ def _measured(part: str, largest: int, path: str) -> list[Row]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--largest", type=int, default=max(CLIENTS), help="clients at most")
+    parser.add_argument("--largest", type=int, default=max(COHORTS), help="clients at most")
     parser.add_argument("--path", choices=["auto", *PATHS], default="auto", help="how ours trains")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("scaling.json"))
     arguments = parser.parse_args()

@@ -64,6 +64,17 @@ TABLES: dict[str, tuple[str, Columns]] = {
             "growth_mb": ("growth MB", "{:.2f}"),
         },
     ),
+    "cohorts": (
+        "A run of many MLP clients",
+        {
+            "clients": ("clients", "{}"),
+            "rounds": ("rounds", "{}"),
+            **TIMES,
+            "loaded_mb": ("MB before", "{:.0f}"),
+            "peak_mb": ("peak MB", "{:.0f}"),
+            "file_kb": ("checkpoint KB", "{:.0f}"),
+        },
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustered_fl.errors import InputError
+from clustered_fl.jobs.ending import exit_code
 
 if TYPE_CHECKING:
     from clustered_fl.records.reading import Origin
@@ -54,7 +55,7 @@ def partition(arguments: argparse.Namespace) -> None:
 
         datasets.save(own_images(data, built, settings, arguments.seed), arguments.out)
     else:
-        federation.save(built, arguments.out)
+        federation.save(built, arguments.out, made_by=[settings, arguments.seed])
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -159,13 +160,14 @@ def verdicts(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from clustered_fl.claims.verdicts import evaluate
-    from clustered_fl.files import replacing
+    from clustered_fl.files import replacing, write_sum
 
     plan = _plan(arguments)
     about = plan.records(), plan.settings.scale, plan.settings.data_kind
     tables = [evaluate(ledger, *about) for ledger in plan.ledgers.values()]
     with replacing(arguments.out) as beside:
         pd.concat(tables).to_csv(beside, index=False)
+    write_sum(arguments.out)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -291,9 +293,4 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one step and return its exit code."""
     chosen = parser().parse_args(arguments)
-    try:
-        chosen.step(chosen)
-    except InputError as error:
-        tell(f"error: {error}")
-        return 2
-    return 0
+    return exit_code(lambda: chosen.step(chosen), tell)

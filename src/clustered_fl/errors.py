@@ -1,4 +1,4 @@
-"""The one exception that a user causes and can put right."""
+"""What a user causes: input that cannot be used, which can be put right, and interruptions."""
 
 
 class InputError(ValueError):
@@ -7,3 +7,15 @@ class InputError(ValueError):
     The command line prints the sentence and exits with code 2; nothing else is shown, because a
     traceback would bury it.
     """
+
+
+class InterruptionError(Exception):
+    """SIGINT or SIGTERM ended a job; what it had computed is in its checkpoint.
+
+    Attributes:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"interrupted by signal {number}; the same command continues")
+        self.number = number

@@ -3,11 +3,12 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
 
 from clustered_fl.errors import InputError
@@ -18,14 +19,17 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path` and rename it to `path` when the block succeeds.
 
     A reader therefore never sees half a file, and a full disk or an interruption leaves what was
-    there before.
+    there before. The file has the mode that any new file has, whatever library writes it.
 
     Raises: InputError if the system cannot write there (disk full, no permission).
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        beside.touch()
+        mode = beside.stat().st_mode
         yield beside
+        beside.chmod(mode)  # safetensors makes files that their owner alone can read
         beside.replace(path)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -58,3 +62,51 @@ def digest(content: Any) -> str:
     """16 hex digits of the SHA-256 of `content` as canonical JSON; key order is irrelevant."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 (hex) of a file; InputError if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def write_sum(path: Path) -> None:
+    """Write the digest of a file beside it, as `sha256sum` does."""
+    with replacing(path.with_name(f"{path.name}.sha256")) as beside:
+        beside.write_text(f"{file_digest(path)}  {path.name}\n")
+
+
+def require_sum(path: Path) -> None:
+    """Raise InputError if a file is not what the digest beside it says, where there is one."""
+    known = path.with_name(f"{path.name}.sha256")
+    if known.exists() and known.read_bytes() != f"{file_digest(path)}  {path.name}\n".encode():
+        raise set_aside(path, "its digest is not the one beside it")
+
+
+def content_digest(arrays: Mapping[str, np.ndarray], about: Any) -> str:
+    """SHA-256 (hex) of named arrays with their types and shapes, and of `about` as JSON.
+
+    A file that holds them can carry it, which it could not do with a digest of the file.
+    """
+    sha = hashlib.sha256(digest(about).encode())
+    for name, array in sorted(arrays.items()):
+        sha.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        sha.update(np.ascontiguousarray(array).data)
+    return sha.hexdigest()
+
+
+def set_aside(damaged: Path, why: str, whole: Path | None = None) -> InputError:
+    """The sentence to raise for a damaged file, which the same command then makes again.
+
+    Args:
+        whole: file that says that the damaged one is there, renamed in its place.
+    """
+    path = whole or damaged
+    with suppress(OSError):
+        if path.is_file():  # a folder in its place is no file of ours
+            path.replace(path.with_name(f"{path.name}.damaged"))
+    done = f"delete {path}" if path.exists() else f"{path.name} is now {path.name}.damaged"
+    return InputError(f"{damaged} is damaged ({why}); {done}: the same command makes it again")

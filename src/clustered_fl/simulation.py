@@ -64,7 +64,7 @@ class Trained:
     @property
     def measurements(self) -> pd.DataFrame:
         """Everything that was measured: round, scope, member, metric, value."""
-        return pd.DataFrame(self.run.rows, columns=["round", "scope", "member", "metric", "value"])
+        return self.run.rows.table().to_pandas()
 
     @property
     def scores(self) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Archives: records go in without the models of runs and come out byte for byte."""
 
+import shutil
 from itertools import permutations
 
 import pyarrow as pa
@@ -53,6 +54,7 @@ def test_models_and_what_is_not_asked_for_stay_out(folder):
 
 def test_a_record_without_data_or_identity_has_none(tmp_path):
     write_json(tmp_path / "record.json", {key: STUDY[key] for key in STUDY if key != "identity"})
+    write_json(tmp_path / "cost.json", {})
     packed = pack(Key("study", "toy", 0), "toy", tmp_path, "")
     assert (packed.identity, packed.data) == ("", "")
 
@@ -75,9 +77,10 @@ def test_a_record_is_put_in_place_as_it_was_and_marked(folder, tmp_path):
 def test_the_record_itself_comes_last(folder, tmp_path):
     """Its presence says that all else is there, the mark too."""
     packed = pack(KEY, "one", folder, "")
-    unwritable = packed._replace(files={**packed.files, "record.json": None})
-    with pytest.raises(TypeError):
-        unpack(unwritable, tmp_path / "there")
+    (tmp_path / "there/record.json/in the way").mkdir(parents=True)
+    with pytest.raises(InputError, match="cannot write .*record.json"):
+        unpack(packed, tmp_path / "there")
+    shutil.rmtree(tmp_path / "there/record.json")
     assert contents(tmp_path / "there").keys() == {"cost.json", "rounds.parquet", archive.MARK}
 
 

@@ -104,9 +104,9 @@ def edges(rows, number):
 
 
 def test_each_criterion_is_necessary():
-    engine, number = make_engine(), 8
-    before, rows = run(engine, cfl.Settings(), number)
-    _, more = run(engine, cfl.Settings(), number + 1, number, copy.deepcopy(before))
+    engine, number, watched = make_engine(), 8, cfl.Settings(similarities=True)
+    before, rows = run(engine, watched, number)
+    _, more = run(engine, watched, number + 1, number, copy.deepcopy(before))
     for name, values in edges(rows + more, number).items():
         for value, nodes in zip(values, (3, 1), strict=True):
             settings = replace(AUTO, **{name: value})

@@ -166,7 +166,7 @@ def data(tmp_path_factory):
 def test_a_dataset_becomes_a_federation(capsys, preparing, tmp_path):
     assert main(arguments("dataset", **preparing)) == 0
     line = capsys.readouterr().err
-    found = datasets.load(preparing["out"], verify=True)
+    found = datasets.load(preparing["out"])
     assert line.startswith(f"mnist from builtin: 7000 rows, {found.digest}. built-in demo data:")
     settings = json.dumps({"kind": "label_swap", "clients": 4, "groups": 2, "samples": 20})
     out = tmp_path / "federation.safetensors"
@@ -328,7 +328,7 @@ def test_a_study_that_was_interrupted_has_no_record(tmp_path, monkeypatch):
         if path.name == "record.json":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("clustered_fl.jobs.study.write_json", interrupted)
+    monkeypatch.setattr("clustered_fl.records.seal.write_json", interrupted)
     config = {"function": "cfl.violations.assumption_violations", "settings": {}}
     with pytest.raises(KeyboardInterrupt):
         execute(config | {"settings": {"points_per_client": 20}}, Origin("abc", ""), tmp_path)

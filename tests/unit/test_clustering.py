@@ -17,7 +17,7 @@ from clustered_fl.data import federation as federations
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.encoders.storage import load_encoder
 from clustered_fl.encoders.training import Reconstruction, embed
-from clustered_fl.engine import resumable
+from clustered_fl.engine import checkpoint
 from clustered_fl.errors import InputError
 from clustered_fl.files import digest, read_json, write_json
 from clustered_fl.groupings import flt, pca_kmeans_hc, signatures
@@ -29,7 +29,7 @@ from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
 from clustered_fl.methods.one_shot import alike
 from clustered_fl.records import reading as records
-from clustered_fl.records import relatedness
+from clustered_fl.records import relatedness, seal
 from clustered_fl.records.reading import Origin
 from clustered_fl.workflow import kinds
 
@@ -197,21 +197,26 @@ def test_a_grouping_that_cannot_be_finished_is_not_there(inputs, tmp_path, file)
     assert not list(tmp_path.rglob("*.part"))
 
 
+def save(found, folder):
+    """Leave a grouping with a record that says nothing else."""
+    relatedness.save(found, folder)
+    seal.write(folder, {}, {}, [relatedness.FILE, relatedness.SIGNATURES])
+
+
 @pytest.mark.parametrize("file", [relatedness.FILE, relatedness.SIGNATURES])
 @pytest.mark.parametrize("kept", [0, 30, -10])
 def test_a_damaged_relatedness_is_told(found, tmp_path, file, kept):
-    relatedness.save(relatedness.load(found), tmp_path)
+    save(relatedness.load(found), tmp_path)
     (tmp_path / file).write_bytes((found / file).read_bytes()[:kept])
     with pytest.raises(InputError) as caught:
         relatedness.load(tmp_path)
-    sentence = str(caught.value)
-    assert sentence.startswith(f"cannot read {tmp_path / file}: ")
-    assert sentence.endswith("; find the grouping again")
+    assert str(caught.value).startswith(f"{tmp_path / file} is damaged (its content is not")
+    assert not (tmp_path / "record.json").exists()
 
 
 def test_who_is_related_can_be_read_without_the_signatures(found, tmp_path):
     whole = relatedness.load(found)
-    relatedness.save(whole, tmp_path)
+    save(whole, tmp_path)
     (tmp_path / relatedness.SIGNATURES).unlink()
     part = relatedness.load(tmp_path, signatures=False)
     for name in ("related", "groups", "placed", "later"):
@@ -222,7 +227,7 @@ def test_who_is_related_can_be_read_without_the_signatures(found, tmp_path):
 def test_points_that_are_the_signatures_are_kept_once(found, tmp_path):
     whole = relatedness.load(found)
     assert not np.array_equal(whole.points, whole.signatures[:9])
-    relatedness.save(replace(whole, points=whole.signatures[:9]), tmp_path)
+    save(replace(whole, points=whole.signatures[:9]), tmp_path)
     size = (tmp_path / relatedness.SIGNATURES).stat().st_size
     assert size < (found / relatedness.SIGNATURES).stat().st_size
     np.testing.assert_array_equal(relatedness.load(tmp_path).points, whole.signatures[:9])
@@ -236,7 +241,7 @@ CLIENTS_IN_ALL = 15
 
 @pytest.fixture
 def kept_at_once(monkeypatch):
-    monkeypatch.setattr(resumable, "SECONDS", 0)
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0)
 
 
 @pytest.fixture
@@ -325,7 +330,7 @@ def run_config(method, **changes):
     config = {"run": "tiny", "paper": "flt", "scale": "demo", "seed": 0, "dataset": "mnist"}
     config |= {"federation": FEDERATION, "model": {"name": "mlp"}, "method": method, "rounds": 4}
     config |= {"training": {"epochs": 1, "batch_size": 10, "lr": 0.1}, "keep_every": 0}
-    return config | {"evaluate_every": 1, "checkpoint_every": 1, "grouping": "tiny"} | changes
+    return config | {"evaluate_every": 1, "grouping": "tiny"} | changes
 
 
 def train(inputs, grouping, folder, method, **changes):
@@ -377,6 +382,7 @@ def test_newcomers_and_changed_clients_join_a_run(inputs, found, tmp_path):
 
 def killed_after_a_round(monkeypatch):
     """Let a run end as if it were killed once its second round would begin."""
+    monkeypatch.setattr(runs.checkpoint, "SAVE_SECONDS", 0)
     step = runs.step
 
     def once(run):
@@ -401,7 +407,7 @@ def test_a_checkpoint_by_another_grouping_is_not_continued(
         changed = 1 - array if altered == "related" else np.roll(array, 1, axis=0)
         assert not np.array_equal(changed, array)
         vars(other)[altered] = changed
-    relatedness.save(other, tmp_path)
+    save(other, tmp_path)
     lines = train(inputs, tmp_path, tmp_path, method)
     assert ("continuing after round 1" in lines) is (altered is None)
 

@@ -148,7 +148,7 @@ def test_algorithm_2_stops_when_the_mean_update_is_small(eps_1, weighting):
 
 
 def test_groups_stop_by_their_own_mean_update():
-    engine, free = make_engine(), oracle.Settings()
+    engine, free = make_engine(), oracle.Settings(similarities=True)
     _, rows = oracle.round_(oracle.init(engine, free), engine, free, 0)
     smallest = min(measured(rows, "mean_update_norm").values())
     settings = oracle.Settings(eps_1=0.9 * smallest)
@@ -212,7 +212,7 @@ def literal_similarities(vectors):
 
 
 def test_measurements_of_a_round_are_those_of_the_paper():
-    engine, settings = make_engine(), fedavg.Settings(gradient_every=2)
+    engine, settings = make_engine(), fedavg.Settings(similarities=True, gradient_every=2)
     state, models = fedavg.init(engine, settings), fresh(engine, [0])
     for number in range(5):
         gradients = {
@@ -239,7 +239,7 @@ def test_measurements_of_a_round_are_those_of_the_paper():
 
 
 def test_measurements_are_of_each_group_and_none_for_what_is_undefined():
-    engine, settings = make_engine(), oracle.Settings()
+    engine, settings = make_engine(), oracle.Settings(similarities=True)
     _, rows = oracle.round_(oracle.init(engine, settings), engine, settings, 0)
     assert measured(rows, "size") == {0: 2, 1: 3}
     assert measured(rows, "group") == {0: 0, 1: 1, 2: 0, 3: 1, 4: 1}

@@ -12,7 +12,7 @@ from clustered_fl.cli import main
 from clustered_fl.data import dataset as datasets
 from clustered_fl.encoders.storage import load_encoder, load_pictures
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings, embed, reconstruct
-from clustered_fl.engine import resumable
+from clustered_fl.engine import checkpoint
 from clustered_fl.engine.checkpoint import sole_owner
 from clustered_fl.errors import InputError
 from clustered_fl.files import digest
@@ -170,7 +170,7 @@ def test_no_epochs_leave_a_random_encoder(data, tmp_path):
 
 def interrupted(data, folder, after, monkeypatch, **changes):
     """Train until so many epochs are done, keeping a checkpoint after each."""
-    monkeypatch.setattr(resumable, "SECONDS", 0)
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0)
     epoch, done = Reconstruction.epoch, []
 
     def ends(process, *arguments):

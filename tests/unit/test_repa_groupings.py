@@ -45,7 +45,6 @@ RUN = {
     "method": {"name": "fedavg"},
     "rounds": 3,
     "evaluate_every": 3,
-    "checkpoint_every": 9,
     "keep_every": 1,
 }
 

@@ -334,6 +334,7 @@ def test_what_was_not_measured_is_told(written, make, data, federation, tmp_path
     told = sentence(measured, make, data, federation, "repa", Measures(images=5))
     assert told == "measure: images compare pipelines, and this federation has no drift"
     pd.DataFrame([]).to_parquet(tmp_path / relatedness.COMPARISONS)
+    write_json(tmp_path / "record.json", {})
     told = sentence(profiles.measurements, tmp_path, "cosine")
     assert told == f"{tmp_path} has no measurements of cosine; ask for them in the ledger"
     assert "of magic;" in sentence(profiles.measurements, written[0], "magic")

@@ -2,7 +2,8 @@
 
 import torch
 
-from clustered_fl.engine.resumable import SECONDS, Resumable
+from clustered_fl.engine.checkpoint import SAVE_SECONDS
+from clustered_fl.engine.resumable import Resumable
 
 
 class Clock:
@@ -17,9 +18,9 @@ class Clock:
 
 def test_it_is_written_every_few_minutes_and_not_before(tmp_path):
     path, clock = tmp_path / "checkpoint", Clock()
-    done = Resumable(path, "this", clock)
+    done = Resumable(path, "this", clock=clock)
     for step, written in enumerate([False, True, False, True, False]):
-        clock.now += SECONDS / 2
+        clock.now += SAVE_SECONDS / 2
         done.keep({f"part{step}": torch.tensor([step])}, {"last": step})
         assert path.exists() is written
         path.unlink(missing_ok=True)
@@ -28,26 +29,26 @@ def test_it_is_written_every_few_minutes_and_not_before(tmp_path):
 
 def test_all_that_was_kept_is_found_with_the_seconds_that_it_took(tmp_path):
     path, clock = tmp_path / "checkpoint", Clock()
-    done = Resumable(path, "this", clock)
+    done = Resumable(path, "this", clock=clock)
     done.keep({"a": torch.arange(3), "b": torch.zeros(1)}, {"losses": [0.1], "name": "x"})
-    clock.now += SECONDS + 20
+    clock.now += SAVE_SECONDS + 20
     done.keep({"b": torch.ones(1)}, {"losses": [0.1, 0.2]})
     clock.now += 60  # lost
     clock.now += 5000  # between the two
-    again = Resumable(path, "this", clock)
+    again = Resumable(path, "this", clock=clock)
     kept = {name: each.tolist() for name, each in again.tensors.items()}
     assert kept == {"a": [0, 1, 2], "b": [1]}
     assert again.content == {"losses": [0.1, 0.2], "name": "x"}
     clock.now += 7
-    assert again.seconds == SECONDS + 20 + 7
+    assert again.seconds == SAVE_SECONDS + 20 + 7
 
 
 def test_another_one_finds_nothing(tmp_path):
     path, clock = tmp_path / "checkpoint", Clock()
-    done = Resumable(path, "this", clock)
-    clock.now += SECONDS
+    done = Resumable(path, "this", clock=clock)
+    clock.now += SAVE_SECONDS
     done.keep({"a": torch.zeros(1)})
-    other = Resumable(path, "other", clock)
+    other = Resumable(path, "other", clock=clock)
     assert (other.tensors, other.content) == ({}, {})
 
 
@@ -55,7 +56,7 @@ def test_without_a_file_it_only_remembers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     clock = Clock()
     done = Resumable(clock=clock)
-    clock.now += 10 * SECONDS
+    clock.now += 10 * SAVE_SECONDS
     done.keep({"a": torch.zeros(1)}, {"b": 1})
     assert (list(done.tensors), done.content) == (["a"], {"b": 1})
     assert list(tmp_path.iterdir()) == []

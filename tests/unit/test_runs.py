@@ -4,12 +4,14 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,9 +34,10 @@ from clustered_fl.workflow.source import ROOT
 SAME = ("record.json", "rounds.parquet", "models.safetensors")
 RECORD_FILES = (*FILES["run"], "models.safetensors")
 CFL = {"name": "cfl", "auto": True, "eps_1": 2.0, "eps_2": 0.0, "min_rounds": 2, "min_size": 2}
-FEDAVG = {"name": "fedavg", "gradient_every": 2}
+FEDAVG = {"name": "fedavg", "similarities": True, "gradient_every": 2}
 PROGRESS = re.compile(
     r"round (\d+)/6  \d+\.\d\d rounds/s  accuracy (0\.\d+|1|0)  \d group\(s\)  \d+\.\d min left"
+    r"  \d+ MB"
 )
 
 
@@ -66,7 +69,6 @@ def configured(method: dict = CFL, **changes) -> dict:
         "method": method,
         "rounds": 6,
         "evaluate_every": 2,
-        "checkpoint_every": 2,
         "keep_every": 0,
     }
     return config | changes
@@ -204,17 +206,19 @@ class KilledError(Exception):
 
 
 def kill_after(round_: int, monkeypatch) -> None:
-    """Let the process end when so many rounds are done, before anything more is written."""
-    step = runs.step
+    """Let the process end when so many rounds of a minute are done, and write no record."""
+    step, passed = runs.step, [0.0]
 
     def last(run) -> None:
         if run.completed == round_:
             raise KilledError
         step(run)
+        passed[0] += 60
 
     def no_record(*_) -> None:
         raise KilledError
 
+    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: passed[0]))
     monkeypatch.setattr(runs, "step", last)
     monkeypatch.setattr(runs, "write", no_record)
 
@@ -230,7 +234,7 @@ def test_a_run_that_ended_after_any_round_is_continued_to_the_same_bytes(
         execute(inputs, tmp_path, config)
     assert not (tmp_path / "record").exists()
     lines = execute(inputs, tmp_path, config)
-    saved = round_ - round_ % 2
+    saved = round_ - round_ % 2  # every two minutes
     assert lines[:1] == [f"continuing after round {saved}"] if saved else PROGRESS.match(lines[0])
     assert contents(tmp_path) == contents(undisturbed[method["name"]])
     assert not (tmp_path / "checkpoint.safetensors").exists()
@@ -274,7 +278,9 @@ def test_a_damaged_checkpoint_is_not_continued(inputs, undisturbed, tmp_path, mo
         execute(inputs, tmp_path)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    lines = execute(inputs, tmp_path)
+    first, *lines = execute(inputs, tmp_path)
+    assert first.startswith(f"the checkpoint {path} is damaged (")
+    assert first.endswith("); starting at the beginning")
     assert not any("continuing" in line for line in lines)
     assert contents(tmp_path) == contents(undisturbed["cfl"])
 
@@ -297,11 +303,19 @@ def command(inputs, folder: Path, config: dict, *more: str) -> list[str]:
     return ["train", *(part for pair in pairs for part in pair), *more]
 
 
+OFTEN = """import sys
+from clustered_fl.cli import main
+from clustered_fl.engine import checkpoint
+checkpoint.SAVE_SECONDS = 0
+sys.exit(main(sys.argv[1:]))"""
+"""The command line, with a checkpoint after every round."""
+
+
 @contextmanager
 def another_process(arguments: list[str]):
     """The step in a process of its own, killed at the end whatever happens."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    call = [sys.executable, "-m", "clustered_fl", *arguments]
+    call = [sys.executable, "-c", OFTEN, *arguments]
     process = subprocess.Popen(call, env=environment, stderr=subprocess.PIPE, text=True)
     try:
         yield process
@@ -335,8 +349,90 @@ def test_kill_9_and_a_second_process_in_mid_run(inputs, tmp_path, capsys):
     assert not (folder / "record").exists()
     assert main(command(inputs, folder, config)) == 0
     continued = re.search(r"continuing after round (\d+)\n", capsys.readouterr().err)
-    assert 2 <= int(continued[1]) < 40
+    assert 1 <= int(continued[1]) < 40
     assert contents(folder) == contents(tmp_path / "undisturbed")
+
+
+def ended(process: subprocess.Popen, lock: Path, wait: float, number: int) -> int:
+    """Send a signal some time after a process has begun to train, and return its exit code."""
+    until = time.monotonic() + 120
+    while process.poll() is None and not (
+        lock.exists() and lock.read_text().startswith(f"{process.pid} on ")
+    ):
+        assert time.monotonic() < until, f"{lock} was not taken"
+        time.sleep(0.005)
+    time.sleep(wait)
+    if process.poll() is None:
+        process.send_signal(number)
+    return process.wait()
+
+
+def test_kills_and_interruptions_at_random_moments_leave_the_same_bytes(inputs, tmp_path):
+    """KILLS=58 does it so many times."""
+    config, folder, random = configured(rounds=200), tmp_path / "killed", np.random.default_rng(0)
+    execute(inputs, tmp_path / "undisturbed", config)
+    codes = {0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT}
+    codes |= {128 + signal.SIGTERM, 128 + signal.SIGINT}
+    for _ in range(int(os.environ.get("KILLS", "2"))):
+        number = int(random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+        with another_process(command(inputs, folder, config)) as process:
+            lock, wait = folder / "checkpoint.lock", float(random.uniform(0, 2))
+            assert ended(process, lock, wait, number) in codes
+        if (folder / "record" / "record.json").exists():
+            assert contents(folder) == contents(tmp_path / "undisturbed")
+            shutil.rmtree(folder)
+    assert main(command(inputs, folder, config)) == 0
+    assert contents(folder) == contents(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_run_ends_with_a_checkpoint(
+    inputs, undisturbed, tmp_path, monkeypatch, capsys, number
+):
+    step, before = runs.step, signal.getsignal(number)
+
+    def interrupted(run) -> None:
+        step(run)
+        if run.completed == 3:
+            os.kill(os.getpid(), number)
+
+    arguments = command(inputs, tmp_path, configured())
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "step", interrupted)
+        assert main(arguments) == 128 + number
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last == f"interrupted by signal {number:d}; the same command continues"
+    assert signal.getsignal(number) is before
+    assert execute(inputs, tmp_path)[0] == "continuing after round 3"
+    assert contents(tmp_path) == contents(undisturbed["cfl"])
+
+
+def test_a_second_signal_leaves_a_round_at_once(inputs, undisturbed, tmp_path, monkeypatch):
+    """So does the alarm, where a round takes longer than an interruption may."""
+    step = runs.step
+
+    def interrupted(run) -> None:
+        if run.completed == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGALRM)
+            pytest.fail("the round went on")
+        step(run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "SAVE_SECONDS", 0)
+        patch.setattr(runs, "step", interrupted)
+        assert main(command(inputs, tmp_path, configured())) == 128 + signal.SIGTERM
+    assert execute(inputs, tmp_path)[0] == "continuing after round 3"
+    assert contents(tmp_path) == contents(undisturbed["cfl"])
+
+
+@pytest.mark.parametrize("empty", [np.empty, torch.empty], ids=["numpy", "torch"])
+def test_a_run_without_memory_is_one_sentence(inputs, tmp_path, monkeypatch, capsys, empty):
+    monkeypatch.setattr(runs, "step", lambda _: empty(2**50))
+    assert main(command(inputs, tmp_path, configured())) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.match(r"error: out of memory, with \d+ MB in use at most \(.*allocate", line)
+    assert line.endswith("by --set-resources train:mem_mb=<MB>")
 
 
 # ---- Progress -----------------------------------------------------------------------------------
@@ -346,7 +442,7 @@ def test_progress_says_round_rate_score_and_time_left(inputs, tmp_path, monkeypa
     monkeypatch.setattr(runs, "PROGRESS_SECONDS", -1)
     *lines, end = execute(inputs, tmp_path)
     assert [int(PROGRESS.fullmatch(line)[1]) for line in lines] == [1, 2, 3, 4, 5, 6]
-    assert lines[-1].endswith("0.0 min left")
+    assert " 0.0 min left " in lines[-1]
     assert re.fullmatch(r"\d+ s, peak memory \d+ MB", end)
 
 
@@ -401,13 +497,13 @@ def files_of_at_most(size: int):
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
 
-@pytest.mark.parametrize(
-    ("every", "file"), [(2, "checkpoint.safetensors"), (100, "record/models.safetensors")]
-)
+@pytest.mark.parametrize("file", ["checkpoint.safetensors", "record/models.safetensors"])
 def test_a_full_disk_is_one_sentence_and_leaves_nothing_half_written(
-    inputs, tmp_path, capsys, every, file
+    inputs, tmp_path, monkeypatch, capsys, file
 ):
-    arguments = command(inputs, tmp_path, configured(checkpoint_every=every))
+    arguments = command(inputs, tmp_path, configured())
+    if file != "checkpoint.safetensors":
+        monkeypatch.setattr(checkpoint, "save", lambda *_: None)
     with files_of_at_most(20_000):
         assert main(arguments) == 2
     *_, last = capsys.readouterr().err.splitlines()

@@ -146,7 +146,7 @@ def test_a_partition_that_changes_images_changes_them(arrays):
 def job(files, folder, method, grouping=None, **changes) -> dict:
     """The record of the run that the workflow makes of the same clients, and its models."""
     config = {"run": "own", "seed": 2, "model": {"name": "mlp"}, "method": method, "rounds": 5}
-    config |= {"training": TRAINING, "evaluate_every": 2, "checkpoint_every": 9, "keep_every": 0}
+    config |= {"training": TRAINING, "evaluate_every": 2, "keep_every": 0}
     config |= {"federation": {}} | changes
     where = {"out": folder, "saved": folder / "checkpoint", "paths": folder, "grouping": grouping}
     how = {"origin": ORIGIN, "device": "cpu", "path": "sequential", "workers": 1, "tell": ignore}
@@ -214,8 +214,8 @@ def test_how_the_arrays_lie_in_memory_changes_no_bit(arrays):
 
 
 def test_true_groups_are_for_scoring_only(arrays, clients):
-    blind = train(clustered_fl.federation(*arrays), CFL)
-    seeing = train(clients, CFL)
+    blind = train(clustered_fl.federation(*arrays), CFL | {"similarities": True})
+    seeing = train(clients, CFL | {"similarities": True})
     assert torch.equal(blind.run.state.models, seeing.run.state.models)
     for each, gaps in ((blind, False), (seeing, True)):
         rows = each.measurements

@@ -32,7 +32,6 @@ RUN = {
     "method": {"name": "cfl", "schedule": [1], "min_size": 2},
     "rounds": 3,
     "evaluate_every": 1,
-    "checkpoint_every": 1,
     "seeds": {"demo": [0]},
 }
 FEDAVG = RUN | {"method": {"name": "fedavg"}}

@@ -5,7 +5,7 @@
 #   results/<scale>/runs/..., studies/...      the evidence
 #   results/<scale>/artefacts/...              for the test of the results
 # OUTPUTS
-#   results/<scale>/verdicts.csv               one row per claim
+#   results/<scale>/verdicts.csv               one row per claim, and its digest (.sha256)
 #   results/<scale>/verdicts.tested            written when verdicts and artefacts pass their test
 
 
@@ -16,6 +16,7 @@ rule verdicts:
         records=PLAN.record_files(),
     output:
         table="results/{scale}/verdicts.csv",
+        digest="results/{scale}/verdicts.csv.sha256",
     log:
         "logs/{scale}/verdicts.log",
     benchmark:

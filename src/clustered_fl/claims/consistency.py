@@ -7,6 +7,7 @@ import pandas as pd
 
 from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
+from clustered_fl.files import require_sum
 
 JUDGED = ("CONFIRMED", "REFUTED", "INCONCLUSIVE")
 
@@ -19,6 +20,7 @@ def check_results(verdicts: Path, claims: Sequence[str], artefacts: Mapping[str,
         artefacts: name -> CSV of its numbers.
     Raises: InputError naming the first thing that is wrong.
     """
+    require_sum(verdicts)
     table = _read(verdicts)
     for problem in _shape(table, claims) or _honesty(table):
         raise InputError(f"{verdicts}: {problem}")

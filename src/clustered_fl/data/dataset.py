@@ -14,12 +14,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from clustered_fl.errors import InputError
-from clustered_fl.files import replacing
+from clustered_fl.files import digest, replacing, set_aside
 
 # One metadata key with canonical JSON: safetensors writes several keys in random order.
 _METADATA_KEY = "dataset"
 _ARRAYS = ("x", "y", "owner")
-_UNUSABLE = "cannot use {}: {}; delete it and run the dataset step again"
 
 
 @dataclass(frozen=True)
@@ -116,6 +115,7 @@ def content_digest(dataset: Dataset) -> str:
 def save(dataset: Dataset, path: Path) -> None:
     """Write the dataset to `path`, whole or not at all; equal datasets give equal bytes."""
     about = {f.name: getattr(dataset, f.name) for f in fields(Dataset) if f.name not in _ARRAYS}
+    about["header"] = digest(about)
     with replacing(path) as beside:
         save_file(_arrays(dataset), beside, {_METADATA_KEY: json.dumps(about, sort_keys=True)})
 
@@ -125,35 +125,42 @@ def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
     return {name: np.ascontiguousarray(getattr(dataset, name)) for name in names}
 
 
-def load(path: Path, verify: bool = False) -> Dataset:
-    """Read a dataset written by `save`; `verify` recomputes the digest too (half a second per GB).
+def load(path: Path) -> Dataset:
+    """Read a dataset written by `save`, and compute its digest again (half a second per GB).
 
     Raises: InputError if the file is missing, truncated, altered or something else.
     """
     try:
         with safe_open(path, framework="numpy") as stored:
-            described: dict[str, Any] = json.loads(stored.metadata()[_METADATA_KEY])
+            described = _described(stored.metadata()[_METADATA_KEY])
             arrays = {key: stored.get_tensor(key) for key in stored.keys()}
         names = {key: tuple(described.pop(key)) for key in ("classes", "vocabulary")}
         dataset = Dataset(**arrays, **described, **names)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist: run the dataset step, which writes it") from None
     except (OSError, SafetensorError, TypeError, KeyError, ValueError) as error:
-        problem = f"it is not a whole dataset file ({error})"
-        raise InputError(_UNUSABLE.format(path, problem)) from error
+        raise set_aside(path, f"it is not a whole dataset file ({error})") from error
     problem, known = _problem(dataset), dataset.digest
-    if not problem and verify and (found := content_digest(dataset)) != known:
+    if not problem and (found := content_digest(dataset)) != known:
         problem = f"its content was altered (SHA-256 {found[:16]}..., recorded {known[:16]}...)"
     if problem:
-        raise InputError(_UNUSABLE.format(path, problem))
+        raise set_aside(path, problem)
     return dataset
+
+
+def _described(header: str) -> dict[str, Any]:
+    """What a header says, without the digest of itself, which older files lack."""
+    described = json.loads(header)
+    if (known := described.pop("header", None)) and known != digest(described):
+        raise ValueError("its header was altered")
+    return described
 
 
 def header_of(path: Path) -> dict[str, Any]:
     """What a dataset's file says of it without its arrays; empty where there is no such file."""
     try:
         with safe_open(path, framework="numpy") as stored:
-            return json.loads(stored.metadata()[_METADATA_KEY])
+            return _described(stored.metadata()[_METADATA_KEY])
     except (OSError, SafetensorError, TypeError, KeyError, ValueError):
         return {}
 

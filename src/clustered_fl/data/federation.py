@@ -4,13 +4,14 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from clustered_fl.errors import InputError
-from clustered_fl.files import replacing
+from clustered_fl.files import content_digest, digest, replacing, set_aside
 
 _ARRAYS = ("test_of", "label_maps", "groups", "replaces")
 
@@ -57,29 +58,41 @@ class Federation:
         return np.union1d(self.train[client], self.tests_of(client))
 
 
-def save(federation: Federation, path: Path) -> None:
-    """Write the federation as safetensors, whole or not at all."""
+def save(federation: Federation, path: Path, *, made_by: Any = None) -> None:
+    """Write the federation as safetensors, whole or not at all.
+
+    `made_by` is what decides it, settings and seed, by which a reader knows it from another.
+    """
     tensors = {name: np.ascontiguousarray(getattr(federation, name), np.int64) for name in _ARRAYS}
     for name, parts in (("train", federation.train), ("test", federation.test_sets)):
         tensors[f"{name}.rows"] = np.concatenate(parts).astype(np.int64)
         tensors[f"{name}.ends"] = np.cumsum([len(rows) for rows in parts], dtype=np.int64)
-    header = {"federation": json.dumps({"newcomers": federation.newcomers})}
+    about = {"newcomers": federation.newcomers, "made_by": digest(made_by)}
+    about["digest"] = content_digest(tensors, about)
     with replacing(path) as beside:
-        save_file(tensors, beside, header)
+        save_file(tensors, beside, {"federation": json.dumps(about)})
 
 
-def load(path: Path) -> tuple[Federation, str]:
-    """A federation and the SHA-256 of its file (16 hex digits); InputError if it cannot be read."""
+def load(path: Path, *, made_by: Any = None) -> tuple[Federation, str]:
+    """A federation and the SHA-256 of its file (16 hex digits).
+
+    Raises: InputError if it is missing or damaged, or made by something else.
+    """
     try:
         with safe_open(path, framework="numpy") as file:
             header = json.loads(file.metadata()["federation"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
+        if header.pop("digest") != content_digest(tensors, header):
+            raise ValueError("its content is not what was written")
+        if made_by and header["made_by"] not in (digest(made_by), digest(None)):
+            raise ValueError("it is that of another partition or seed")
         train, tests = (
             tuple(np.split(tensors[f"{part}.rows"], tensors[f"{part}.ends"][:-1]))
             for part in ("train", "test")
         )
         about = {name: tensors[name] for name in _ARRAYS} | {"newcomers": header["newcomers"]}
+    except (FileNotFoundError, PermissionError) as error:
+        raise InputError(f"cannot read federation {path}: {error}") from error
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        problem = f"cannot read federation {path}: {error}; delete it and run again"
-        raise InputError(problem) from error
+        raise set_aside(path, str(error)) from error
     return Federation(train, tests, **about), hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.numpy import load_file as load_arrays
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from clustered_fl.errors import InputError
-from clustered_fl.files import read_json, replacing
+from clustered_fl.files import replacing
 from clustered_fl.models.autoencoder import Autoencoder, build_autoencoder
+from clustered_fl.records.seal import opened, read_record
 
 WEIGHTS, PICTURES = "encoder.safetensors", "pictures.safetensors"
 
@@ -29,13 +29,15 @@ def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 
 def load_encoder(folder: Path) -> Autoencoder:
     """The trained autoencoder in `folder`; an InputError if it is missing or damaged."""
-    about = read_json(folder / "record.json")
+    about = read_record(folder)
     shape, model = tuple(about["image_shape"]), about["config"]["model"]
     with torch.random.fork_rng(devices=[]):
         network = build_autoencoder(image_shape=shape, **model)
+    with opened(folder, WEIGHTS) as path:
+        weights = load_file(path)
     try:
-        network.load_state_dict(load_file(folder / WEIGHTS))
-    except (OSError, SafetensorError, RuntimeError) as error:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
         reason = " ".join(str(error).split())  # torch's has several lines
         raise InputError(f"cannot read {folder / WEIGHTS}: {reason}; train it again") from error
     return network.eval()
@@ -43,4 +45,5 @@ def load_encoder(folder: Path) -> Autoencoder:
 
 def load_pictures(folder: Path) -> dict[str, np.ndarray]:
     """Some test images and their reconstructions: uint8 [n, C, H, W] each."""
-    return load_arrays(folder / PICTURES)
+    with opened(folder, PICTURES) as path:
+        return load_arrays(path)

@@ -1,32 +1,40 @@
 """Interrupted runs continue where they were.
 
-A checkpoint lies outside a workflow's declared outputs, which are deleted when a job fails.
+A checkpoint lies outside a workflow's declared outputs, which are deleted when a job fails. It
+carries a digest of its content: a damaged one is told of and not continued.
 """
 
 import fcntl
 import json
 import os
+import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from socket import gethostname
-from threading import Event, Thread
+from types import FrameType
 from typing import Any, TextIO
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from clustered_fl.errors import InputError
-from clustered_fl.files import replacing
+from clustered_fl.errors import InputError, InterruptionError
+from clustered_fl.files import content_digest, replacing
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-
+SAVE_SECONDS = 120
+"""Wall time between two checkpoints: what a kill can cost, besides the round in progress."""
+GRACE_SECONDS = 8
+"""From an interruption to its end; schedulers wait ten seconds or more before they kill."""
 HEARTBEAT, PATIENCE = 60, 3
 """Seconds between two signs of life in a lock, and how many of them are waited for."""
+_HEADER, _CONTENT = "checkpoint", ".content"
 
 
 @contextmanager
@@ -42,13 +50,13 @@ def sole_owner(path: Path) -> Iterator[None]:
     Raises: InputError naming the process and the machine that compute the run.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    place, ended = path.with_suffix(".lock"), Event()
+    place, ended = path.with_suffix(".lock"), threading.Event()
     with place.open("a+") as lock:
         _take(lock, place)
         lock.truncate(0)
         lock.write(f"{os.getpid()} on {gethostname()}")
         lock.flush()
-        living = Thread(target=_live, args=(lock.fileno(), ended), daemon=True)
+        living = threading.Thread(target=_live, args=(lock.fileno(), ended), daemon=True)
         living.start()
         try:
             yield
@@ -86,28 +94,78 @@ def _refusal(place: Path) -> str:
     )
 
 
-def _live(lock: int, ended: Event) -> None:
+def _live(lock: int, ended: threading.Event) -> None:
     with suppress(OSError):
         while not ended.wait(HEARTBEAT):
             os.utime(lock)
 
 
+@contextmanager
+def interruptible() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM in a list, for a loop to end with a checkpoint after its round.
+
+    Where that takes more than `GRACE_SECONDS`, or at a second signal, the block is left at once:
+    what is lost is less than the time between two checkpoints. Outside the main thread, where
+    Python delivers no signals, the list stays empty.
+
+    Raises: InterruptionError if the block is left at once.
+    """
+    received: list[int] = []
+
+    def receive(number: int, _: FrameType | None) -> None:
+        if received:
+            raise InterruptionError(received[0])
+        received.append(number)
+        signal.alarm(GRACE_SECONDS)
+
+    main = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM) if main else ()
+    before = {number: signal.signal(number, receive) for number in numbers}
+    try:
+        yield received
+    finally:
+        if main:
+            signal.alarm(0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def save(path: Path, identity: str, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
-    """Replace the checkpoint at `path`; `identity` is a digest of everything the run depends on."""
-    header = {"identity": identity, "content": json.dumps(content)}
+    """Replace the checkpoint at `path`; `identity` is a digest of everything the run depends on.
+
+    `content` is stored as a tensor too, because a header of safetensors ends at 100 MB.
+    """
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = bytearray(json.dumps(content).encode())
+    stored[_CONTENT] = torch.frombuffer(text, dtype=torch.uint8)
+    header = {"identity": identity, "digest": _digest(stored, identity)}
     with replacing(path) as beside:
-        save_file(stored, beside, header)
+        save_file(stored, beside, {_HEADER: json.dumps(header)})
 
 
-def load(path: Path, identity: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """The checkpoint at `path`, or None if there is none of this identity that can be read."""
+def _digest(tensors: dict[str, Tensor], identity: str) -> str:
+    return content_digest({name: tensor.numpy() for name, tensor in tensors.items()}, identity)
+
+
+def load(
+    path: Path, identity: str, tell: Callable[[str], None] = lambda line: None
+) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The checkpoint at `path`, or None if there is none of this identity.
+
+    Args:
+        tell: receives a line if there is one that is damaged; it is replaced by the next.
+    """
+    if not path.exists():
+        return None
     try:
         with safe_open(path, framework="torch") as file:
-            header = file.metadata() or {}
-            if header.get("identity") != identity:
+            header = json.loads(file.metadata()[_HEADER])
+            if header["identity"] != identity:
                 return None
             tensors = {name: file.get_tensor(name) for name in file.keys()}
-            return tensors, json.loads(header["content"])
-    except (OSError, SafetensorError):
+        if header["digest"] != _digest(tensors, identity):
+            raise ValueError("its content is not what was written")
+        return tensors, json.loads(tensors.pop(_CONTENT).numpy().tobytes())
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        tell(f"the checkpoint {path} is damaged ({error}); starting at the beginning")
         return None

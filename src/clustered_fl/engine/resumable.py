@@ -12,9 +12,6 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-SECONDS = 180
-"""Wall time between two checkpoints."""
-
 
 class Resumable:
     """Tensors and JSON content that are kept, and written every few minutes.
@@ -22,6 +19,7 @@ class Resumable:
     Args:
         path: of the checkpoint; None: nothing is written.
         identity: digest of everything that they depend on; another one's are not found.
+        tell: receives a line if what was kept is damaged, which is then done again.
         clock: gives seconds.
 
     Attributes:
@@ -33,9 +31,10 @@ class Resumable:
         self,
         path: Path | None = None,
         identity: str = "",
+        tell: Callable[[str], None] = lambda line: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        found = checkpoint.load(path, identity) if path else None
+        found = checkpoint.load(path, identity, tell) if path else None
         self.tensors: dict[str, Tensor]
         self.content: dict[str, Any]
         self.tensors, self.content = found or ({}, {})
@@ -52,7 +51,7 @@ class Resumable:
         """Add these, or replace what has their names; write all if it is time to."""
         self.tensors |= tensors
         self.content |= content or {}
-        if self._path and self._clock() - self._written >= SECONDS:
+        if self._path and self._clock() - self._written >= checkpoint.SAVE_SECONDS:
             content = self.content | {"seconds": self.seconds}
             checkpoint.save(self._path, self._identity, self.tensors, content)
             self._written = self._clock()

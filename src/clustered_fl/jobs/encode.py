@@ -14,12 +14,12 @@ from clustered_fl.encoders.storage import PICTURES, WEIGHTS, save_tensors
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings, reconstruct
 from clustered_fl.engine.checkpoint import sole_owner
 from clustered_fl.engine.resumable import Resumable
-from clustered_fl.files import digest, write_json
+from clustered_fl.files import digest
 from clustered_fl.jobs.device import prepared
 from clustered_fl.models.autoencoder import Autoencoder, build_autoencoder
 from clustered_fl.options import call
 from clustered_fl.randomness import generator
-from clustered_fl.records import reading as records
+from clustered_fl.records import seal
 from clustered_fl.records.machine import described, peak_memory
 from clustered_fl.records.reading import Origin
 
@@ -42,14 +42,13 @@ def execute(
     place, dataset = prepared(device, tell), datasets.load(data)
     identity = digest([config, origin.code, dataset.digest, str(place), torch.__version__])
     with sole_owner(saved):
-        done = Resumable(saved, identity)
+        done = Resumable(saved, identity, tell)
         model, training = config["model"], config["training"]
         network, losses = trained(dataset, model, training, place, tell, done)
         error = _tested(network, dataset, place, out)
         tell(f"mean squared error {error:.4f} on test images, peak memory {peak_memory()} MB")
         save_tensors(network.state_dict(), out / WEIGHTS)
         cost = {"seconds": round(done.seconds, 1), "peak_memory_mb": peak_memory()}
-        write_json(out / records.COST, cost | {"threads": 1})
         # Clients download the encoder, not the decoder.
         parts = {"encoder": network.encoder, "decoder": network.decoder}
         sizes = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
@@ -61,7 +60,7 @@ def execute(
             "parameters": sizes,
             "data": dataset.described,
         }
-        write_json(out / records.RECORD, record)
+        seal.write(out, record, cost | {"threads": 1}, (WEIGHTS, PICTURES))
         saved.unlink(missing_ok=True)
 
 

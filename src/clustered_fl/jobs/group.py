@@ -17,15 +17,15 @@ from clustered_fl.encoders.storage import load_encoder
 from clustered_fl.engine.checkpoint import sole_owner
 from clustered_fl.engine.resumable import Resumable
 from clustered_fl.errors import InputError
-from clustered_fl.files import digest, read_json, replacing, write_json
+from clustered_fl.files import digest, replacing
 from clustered_fl.groupings import grouping_module
 from clustered_fl.groupings.agreement import agreement
 from clustered_fl.groupings.clients import clients_of
 from clustered_fl.jobs.device import prepared
 from clustered_fl.options import call
-from clustered_fl.records import reading as records
-from clustered_fl.records import relatedness
+from clustered_fl.records import relatedness, seal
 from clustered_fl.records.machine import described, peak_memory
+from clustered_fl.records.reading import Origin
 
 
 def execute(
@@ -35,7 +35,7 @@ def execute(
     encoder: Path | None,
     out: Path,
     saved: Path,
-    origin: records.Origin,
+    origin: Origin,
     device: str,
     tell: Callable[[str], None],
 ) -> None:
@@ -48,14 +48,15 @@ def execute(
     Raises: InputError if the method cannot profile clients by a run, or do what is asked for.
     """
     place, dataset = prepared(device if encoder else "cpu", tell), datasets.load(data)
-    (known, known_digest), options = federations.load(federation), dict(config["method"])
+    made_by, options = [config.get("federation"), config["seed"]], dict(config["method"])
+    known, known_digest = federations.load(federation, made_by=made_by)
     method = import_module(grouping_module(name := options.pop("name", "")))
     settings = call(method.Settings, f"grouping {name}", options)
-    below = read_json(encoder / records.RECORD) if encoder else None
+    below = seal.read_record(encoder) if encoder else None
     inputs = [dataset.digest, known_digest, below]
     identity = digest([config, origin.code, *inputs, str(place), torch.__version__])
     with sole_owner(saved):
-        clients = clients_of(dataset, known, place, done := Resumable(saved, identity))
+        clients = clients_of(dataset, known, place, done := Resumable(saved, identity, tell))
         network = _network(config, method, encoder, dataset, known, place)
         found, compared = method.relate(clients, network, settings, config["seed"])
         measured = agreement(found.related, clients.groups)
@@ -64,7 +65,6 @@ def execute(
         with replacing(out / relatedness.COMPARISONS) as beside:
             pd.DataFrame(compared).to_parquet(beside, index=False)
         cost = {"seconds": round(done.seconds, 1), "peak_memory_mb": peak_memory()}
-        write_json(out / records.COST, cost | {"threads": 1})
         record = described(config, origin, place) | {
             "data": dataset.described,
             "federation_digest": known_digest,
@@ -76,7 +76,8 @@ def execute(
             "placed": found.placed.tolist(),
             "true_newcomers": known.groups[clients.number :].tolist(),
         }
-        write_json(out / records.RECORD, record)
+        files = relatedness.FILE, relatedness.SIGNATURES, relatedness.COMPARISONS
+        seal.write(out, record, cost | {"threads": 1}, files)
         saved.unlink(missing_ok=True)
 
 

@@ -10,11 +10,13 @@ from safetensors.torch import save_file
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.engine.training import Engine
-from clustered_fl.files import replacing, write_json
-from clustered_fl.methods.state import Row, State
+from clustered_fl.files import replacing
+from clustered_fl.methods.state import State
 from clustered_fl.models.numerics import NUMERICS
 from clustered_fl.records import reading as records
+from clustered_fl.records import seal
 from clustered_fl.records.machine import described, peak_memory
+from clustered_fl.records.measurements import Measurements
 
 KEPT_BYTES = 2**26
 """Models of all groups together that are kept: a record of thousands of clients stays small."""
@@ -34,7 +36,7 @@ class Run:
     settings: Any
     engine: Engine
     state: State
-    rows: list[Row] = field(default_factory=list)
+    rows: Measurements = field(default_factory=Measurements)
     completed: int = 0
     seconds: float = 0.0
 
@@ -52,8 +54,9 @@ def write(
         save_file(tensors, beside)
     records.write_rounds(out / records.ROUNDS, run.rows)
     cost = {"seconds": round(run.seconds, 3)}  # a tiny run takes hundredths
-    write_json(out / records.COST, cost | {"peak_memory_mb": peak_memory(), "threads": workers})
-    write_json(out / records.RECORD, _record(run, dataset, clients_digest, origin))
+    cost |= {"peak_memory_mb": peak_memory(), "threads": workers}
+    record = _record(run, dataset, clients_digest, origin)
+    seal.write(out, record, cost, (records.ROUNDS, records.MODELS))
 
 
 def _record(
@@ -64,7 +67,6 @@ def _record(
         newcomers = run.method.assign_newcomers(state, run.engine, run.settings, run.completed)
     maps, metric = federation.label_maps, run.engine.task.metric
     own_names = bool((maps == np.arange(maps.shape[1])).all())
-    scores = [row for row in run.rows if (row[1], row[3]) == ("client", metric)]
     return described(run.config, origin, run.engine.device) | {
         "data": dataset.described,
         "federation_digest": clients_digest,
@@ -75,7 +77,7 @@ def _record(
         "metric": metric,
         "test_rows": len(np.unique(np.concatenate(federation.test_sets))),
         "rounds": run.completed,
-        "score": float(np.mean([row[4] for row in scores if row[0] == scores[-1][0]])),
+        "score": float(np.mean(run.rows.last(metric))),
         "groups": [state.leaves[group] for group in state.grouping],
         "true_groups": federation.groups[: federation.clients].tolist(),
         "tree": state.pack()[1]["tree"],

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from clustered_fl.errors import InputError
-from clustered_fl.files import digest, replacing, write_json
+from clustered_fl.files import digest, replacing
 from clustered_fl.options import call
-from clustered_fl.records import reading as records
+from clustered_fl.records import seal
+from clustered_fl.records.reading import Origin
 
 SEED = 0
 """Of all random draws of a study."""
 
 
-def execute(config: dict[str, Any], origin: records.Origin, out: Path) -> None:
+def execute(config: dict[str, Any], origin: Origin, out: Path) -> None:
     """Call a function below `clustered_fl.theory` and write its tables and a record to `out`.
 
     Every table becomes `<key>.parquet`; record.json comes last, so that its presence means whole.
@@ -35,7 +36,7 @@ def execute(config: dict[str, Any], origin: records.Origin, out: Path) -> None:
     for key, table in tables.items():
         with replacing(out / f"{key}.parquet") as beside:
             table.to_parquet(beside, index=False)
-    write_json(out / records.COST, {"seconds": round(time.monotonic() - started, 1)})
+    cost = {"seconds": round(time.monotonic() - started, 1)}
     record = {
         "config": config,
         "config_digest": digest(config),
@@ -44,7 +45,7 @@ def execute(config: dict[str, Any], origin: records.Origin, out: Path) -> None:
         "tables": sorted(tables),
         "versions": {"python": platform.python_version(), "numpy": np.__version__},
     }
-    write_json(out / records.RECORD, record)
+    seal.write(out, record, cost, [f"{key}.parquet" for key in tables])
 
 
 def _function(name: str) -> Callable[..., Any]:

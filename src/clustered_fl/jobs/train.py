@@ -18,21 +18,24 @@ from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import build_task
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
-from clustered_fl.errors import InputError
+from clustered_fl.errors import InputError, InterruptionError
 from clustered_fl.files import digest
 from clustered_fl.jobs.device import prepared
 from clustered_fl.jobs.record import Config, Run, write
 from clustered_fl.methods import load_method
-from clustered_fl.methods.state import Row, State
+from clustered_fl.methods.state import State
 from clustered_fl.models import build_model
 from clustered_fl.models.inputs import separated
 from clustered_fl.options import call
 from clustered_fl.records import relatedness
 from clustered_fl.records.machine import peak_memory
+from clustered_fl.records.measurements import Measurements, Row
 from clustered_fl.records.reading import Origin
 from clustered_fl.records.relatedness import Relatedness
 
 PROGRESS_SECONDS = 10
+ROWS = "rows"
+"""The measurements in a checkpoint, besides the tensors of the state."""
 
 
 def build_engine(
@@ -103,41 +106,56 @@ def rounds(run: Run) -> Iterator[int]:
     run.rows += _scores(run)
 
 
-def train(run: Run, saved: Path, identity: str, every: int, tell: Callable[[str], None]) -> None:
+def train(
+    run: Run, saved: Path, identity: str, tell: Callable[[str], None], interrupted: list[int]
+) -> None:
     """Carry a run to its end, from its checkpoint in `saved` where there is one of this identity.
 
-    A checkpoint is saved `every` so many rounds, and progress is told every ten seconds.
+    A checkpoint is saved every few minutes, at the end, and when `interrupted` says that a signal
+    has come; progress is told every ten seconds.
+
+    Raises: InterruptionError after the checkpoint of that round.
     """
     _resume(run, saved, identity, tell)
     total, first, began, told = run.config["rounds"], run.completed, time.monotonic(), 0.0
+    kept = time.monotonic()
     for completed in rounds(run):
-        if time.monotonic() - told > PROGRESS_SECONDS or completed == total:
+        ended = completed == total or run.state.finished
+        if ended or interrupted or time.monotonic() - kept >= checkpoint.SAVE_SECONDS:
+            _save(run, saved, identity)
+            kept = time.monotonic()
+        if interrupted and not ended:
+            raise InterruptionError(interrupted[0])
+        if time.monotonic() - told > PROGRESS_SECONDS or ended:
             tell(_progress(run, (completed - first) / (time.monotonic() - began)))
             told = time.monotonic()
-        if completed % every == 0:
-            tensors, state = run.state.pack()
-            content = {"state": state, "rows": run.rows, "seconds": run.seconds}
-            checkpoint.save(saved, identity, tensors, content | {"completed": completed})
 
 
 def _progress(run: Run, rate: float) -> str:
     metric, total = run.engine.task.metric, run.config["rounds"]
-    last = [row[4] for row in run.rows if row[3] == metric][-run.engine.federation.clients :]
-    score = f"{metric} {np.mean(last):.4g}" if last else f"{metric} not yet measured"
+    last = run.rows.last(metric)
+    score = f"{metric} {np.mean(last):.4g}" if len(last) else f"{metric} not yet measured"
     left = (total - run.completed) / rate / 60
     return (
         f"round {run.completed}/{total}  {rate:.2f} rounds/s  {score}  "
-        f"{len(run.state.models)} group(s)  {left:.1f} min left"
+        f"{len(run.state.models)} group(s)  {left:.1f} min left  {peak_memory()} MB"
     )
 
 
+def _save(run: Run, saved: Path, identity: str) -> None:
+    tensors, state = run.state.pack()
+    tensors |= {ROWS: torch.from_numpy(run.rows.packed())}
+    content = {"state": state, "seconds": run.seconds, "completed": run.completed}
+    checkpoint.save(saved, identity, tensors, content)
+
+
 def _resume(run: Run, saved: Path, identity: str, tell: Callable[[str], None]) -> None:
-    if (found := checkpoint.load(saved, identity)) is None:
+    if (found := checkpoint.load(saved, identity, tell)) is None:
         return
     tensors, content = found
+    run.rows = Measurements.unpacked(tensors.pop(ROWS).numpy())
     tensors = {name: tensor.to(run.engine.device) for name, tensor in tensors.items()}
     run.state = State.unpack(tensors, content["state"])
-    run.rows = [tuple(row) for row in content["rows"]]
     run.completed, run.seconds = content["completed"], content["seconds"]
     tell(f"continuing after round {run.completed}")
 
@@ -165,7 +183,8 @@ def execute(
         path: how clients are trained, key of `PATHS`, or "auto" for the fastest.
     """
     place = prepared(device, tell)
-    dataset, (clients, clients_digest) = datasets.load(data), federations.load(federation)
+    dataset, made_by = datasets.load(data), [config.get("federation"), config["seed"]]
+    clients, clients_digest = federations.load(federation, made_by=made_by)
     engine = build_engine(config, dataset, clients, place, workers)
     if path == "auto":
         calibrate(engine, paths, tell)
@@ -176,8 +195,8 @@ def execute(
     given = ("relatedness", "placed", "later") if grouping else ()
     related = digest([getattr(run.settings, name).tolist() for name in given])
     identity = digest([config, origin.code, dataset.digest, clients_digest, related, *machine])
-    with checkpoint.sole_owner(saved):
-        train(run, saved, identity, config["checkpoint_every"], tell)
+    with checkpoint.sole_owner(saved), checkpoint.interruptible() as interrupted:
+        train(run, saved, identity, tell, interrupted)
         tell(f"{run.seconds:.0f} s, peak memory {peak_memory()} MB")
         write(run, dataset, clients_digest, origin, out, workers)
         saved.unlink(missing_ok=True)

@@ -48,7 +48,6 @@ class Configuration(Strict):
     )
     rounds: int = Field(ge=1, description="communication rounds")
     evaluate_every: int = Field(default=5, ge=1, description="rounds between two tests")
-    checkpoint_every: int = Field(default=10, ge=1, description="rounds between two checkpoints")
     keep_every: int = Field(
         default=0, ge=0, description="rounds between two models that the record keeps; 0: the last"
     )

@@ -31,6 +31,9 @@ from clustered_fl.methods.state import (
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
 
+KEPT_BYTES = 2**26
+"""Updates at a split that are kept although no newcomer will be compared with them."""
+
 
 @dataclass(frozen=True, config=STRICT)
 class Settings(RoundSettings):
@@ -118,25 +121,38 @@ def _split_if_due(state: State, group: int, own: Round, engine: Engine, settings
         truth = engine.federation.groups[own.clients]
         apart = linear.separation_gap(similarity, truth, settings.linkage) > 0
     if apart:
-        _split(state, group, own, similarity, split)
+        _split(state, group, own, similarity, split, engine.federation.newcomers > 0)
 
 
 def _split(
-    state: State, group: int, own: Round, similarity: np.ndarray, split: linear.Bipartition
+    state: State,
+    group: int,
+    own: Round,
+    similarity: np.ndarray,
+    split: linear.Bipartition,
+    has_newcomers: bool,
 ) -> None:
-    """Replace a group by the two halves of its bipartition and cache what Algorithm 4 needs."""
+    """Replace a group by the two halves of its bipartition and cache what Algorithm 4 needs.
+
+    The updates on its edges are as large as those of the round, and only newcomers are compared
+    with them: where there are none, many updates are left out.
+    """
     pairs = similarity[np.triu_indices_from(similarity, 1)]
     parent = state.tree[state.leaves[group]]
     parent.split_round, parent.cut_similarity = own.number, split.cross_max
     parent.similarity = float(pairs.min()), float(pairs.max())
     state.cached[f"node{parent.id}.model"] = state.models[group].clone()
     state.cached[f"node{parent.id}.similarity"] = torch.from_numpy(similarity)
+    kept = has_newcomers or own.updates.numel() * own.updates.element_size() <= KEPT_BYTES
     for half in (split.first, split.second):
-        part = own.at(half)
-        node = Node(len(state.tree), parent.id, part.clients, own.number, updates=len(half))
+        clients = [own.clients[position] for position in half]
+        node = Node(
+            len(state.tree), parent.id, clients, own.number, updates=len(half) if kept else 0
+        )
         state.tree.append(node)
         parent.children.append(node.id)
-        state.cached[f"node{node.id}.updates"] = part.updates
+        if kept:
+            state.cached[f"node{node.id}.updates"] = own.updates[half]
     state.leaves[group] = parent.children[0]
     state.leaves.append(parent.children[1])
     for client in node.clients:

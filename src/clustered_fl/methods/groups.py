@@ -3,6 +3,7 @@
 Source: Sattler, Müller, Samek, "Clustered Federated Learning" (TNNLS 2020), sections II-A, II-B.
 """
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -10,8 +11,8 @@ from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.spatial.distance import squareform
 
 Linkage = Literal["single", "complete"]
-COLUMNS = 2**17
-"""Parameters that are multiplied in double precision at a time."""
+COLUMNS, ENTRIES = 2**17, 2**26
+"""Parameters, and numbers of all clients, that are multiplied in double precision at a time."""
 
 
 class Bipartition(NamedTuple):
@@ -26,16 +27,17 @@ class Bipartition(NamedTuple):
     cross_max: float
 
 
-def cosine_similarity(updates: np.ndarray) -> np.ndarray:
-    """Pairwise cosine of the rows of `updates` [clients, parameters] -> [clients, clients].
+def cosine_similarity(updates: np.ndarray, rows: Sequence[int] | None = None) -> np.ndarray:
+    """Pairwise cosine of `rows` (or all) of `updates` [n, parameters] -> [clients, clients].
 
     Computed in float64 because the separation gap is a difference of numbers close to one; some
     columns at a time, because the updates may fill half of the memory. A zero row (a client that
     took no step) has no direction: its similarity to all others is 0. Source: CFL eqs. (46), (47).
     """
-    gram = np.zeros((len(updates), len(updates)))
-    for first in range(0, updates.shape[1], COLUMNS):
-        part = np.asarray(updates[:, first : first + COLUMNS], dtype=np.float64)
+    rows = range(len(updates)) if rows is None else rows
+    gram, columns = np.zeros((len(rows), len(rows))), min(COLUMNS, ENTRIES // max(1, len(rows)))
+    for first in range(0, updates.shape[1], columns):
+        part = np.ascontiguousarray(updates[rows, first : first + columns], dtype=np.float64)
         gram += part @ part.T
     norms = np.sqrt(np.diag(gram))
     lengths = np.outer(norms, norms)

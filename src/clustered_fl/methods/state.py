@@ -17,10 +17,9 @@ from clustered_fl.engine.training import Engine
 from clustered_fl.methods import groups as linear
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
+from clustered_fl.records.measurements import Row
 
 Weighting = Literal["samples", "uniform"]
-Row = tuple[int, str, int, str, float]
-"""One measurement: round, scope ("run", "group" or "client"), member, metric, value."""
 PLAIN, MEMORY = ("leaves", "grouping", "peaks", "finished"), "memory."
 """What a checkpoint keeps of a state as it is, and how the names of tensors in `memory` begin."""
 
@@ -115,8 +114,10 @@ class Round(NamedTuple):
     number: int
 
     def at(self, positions: Sequence[int]) -> "Round":
-        """The part of the clients at these positions."""
+        """The part of the clients at these positions; the whole round is not copied."""
         rows = list(positions)
+        if rows == list(range(len(self.clients))):
+            return self
         clients = [self.clients[row] for row in rows]
         return Round(clients, self.updates[rows], self.losses[rows], self.number)
 
@@ -128,8 +129,9 @@ class RoundSettings:
     Attributes:
         fraction: of each round's clients that participate, at least one (1.0: all).
         weighting: "samples" (n_i / n, CFL eq. 2) or "uniform" (CFL Algorithm 5, line 13).
-        similarities: measure in every round how similar the updates of a group are (CFL's gap);
-            it takes time and memory that grow with the clients and their parameters.
+        similarities: measure in every round how similar the updates of a group are, for figures
+            and claims about CFL's gap; it takes time and memory that grow with the square of the
+            clients, and all their updates at once.
         newcomers: test clients that join later too whenever clients are tested, each under the
             model that it would get; only for methods with `newcomer_groups`.
         gradient_every: measure the similarities of full gradients too, every so many rounds and
@@ -138,7 +140,7 @@ class RoundSettings:
 
     fraction: float = Field(default=1.0, gt=0, le=1)
     weighting: Weighting = "samples"
-    similarities: bool = True
+    similarities: bool = False
     newcomers: bool = False
     gradient_every: int = Field(default=0, ge=0)
 
@@ -209,25 +211,39 @@ def observe(state: State, round_: Round, engine: Engine, settings: RoundSettings
     """Norms (CFL eqs. 30, 31), similarities and, for scoring only, separation gaps of updates."""
     clients, now, rows = round_.clients, round_.number, []
     norms, vectors = round_.updates.norm(dim=1), _compared(state, round_, engine, settings)
-    for client, norm, loss in zip(clients, norms.tolist(), round_.losses.tolist(), strict=True):
-        leaf = float(state.leaves[state.grouping[client]])
-        found = {"update_norm": norm, "loss": loss, "group": leaf}
-        rows += [(now, "client", client, name, value) for name, value in found.items()]
+    rows += rows_of_clients(state, now, clients, norms, round_.losses)
     for group, own in state.positions(clients).items():
         members = [clients[row] for row in own]
         updates, sizes = [round_.updates[row] for row in own], engine.federation.sizes[members]
-        found = {
-            "size": float(len(own)),
-            "mean_update_norm": float(mean_update(updates, sizes, settings.weighting).norm()),
-            "max_update_norm": float(norms[own].max()),
-            "average_update_norm": float(norms[own].mean()),
-        }
+        found = norms_of_group(mean_update(updates, sizes, settings.weighting), norms[own])
         for name, each in vectors.items() if len(own) > 1 else ():
-            similarity = linear.cosine_similarity(each[own].cpu().numpy())
+            similarity = linear.cosine_similarity(each.cpu().numpy(), own)
             scores = linear.scores(similarity, engine.federation.groups[members])
             found |= {f"{score}_{name}": value for score, value in scores.items()}
         rows += [(now, "group", state.leaves[group], name, value) for name, value in found.items()]
     return rows
+
+
+def rows_of_clients(
+    state: State, now: int, clients: list[int], norms: Tensor, losses: Tensor
+) -> list[Row]:
+    """What is measured of every participant: norm of its update [n], loss [n], leaf."""
+    rows = []
+    for client, norm, loss in zip(clients, norms.tolist(), losses.tolist(), strict=True):
+        leaf = float(state.leaves[state.grouping[client]])
+        found = {"update_norm": norm, "loss": loss, "group": leaf}
+        rows += [(now, "client", client, name, value) for name, value in found.items()]
+    return rows
+
+
+def norms_of_group(mean: Tensor, norms: Tensor) -> dict[str, float]:
+    """Of the mean update [P] of a group, and of the updates of its clients."""
+    return {
+        "size": float(len(norms)),
+        "mean_update_norm": float(mean.norm()),
+        "max_update_norm": float(norms.max()),
+        "average_update_norm": float(norms.mean()),
+    }
 
 
 def _compared(

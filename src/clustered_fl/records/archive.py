@@ -5,6 +5,7 @@ code that made it, and its files as they were. The models of runs are left out: 
 gigabytes, and nothing that is shown needs them.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from clustered_fl.errors import InputError
-from clustered_fl.files import read_json, replacing
+from clustered_fl.files import replacing
+from clustered_fl.records import seal
 from clustered_fl.records.reading import COST, MODELS, RECORD
 
 FILE = "records.parquet"
@@ -67,18 +69,24 @@ def pack(key: Key, entry: str, folder: Path, made_by: str, left_out: Iterable[st
 
     Args:
         left_out: files that nothing shows, besides the models of runs.
-    Raises: InputError if there is no record.
+    Raises: InputError if there is no record, or it is damaged.
     """
-    record = read_json(folder / RECORD)
+    files = seal.contents(folder, {MODELS, *left_out, MARK, OTHER_DATA})
+    record = json.loads(files[RECORD])
     identity, data = record.get("identity", ""), record.get("data", {}).get("digest", "")
-    skipped = {MODELS, *left_out, MARK, OTHER_DATA}
-    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name not in skipped)
-    files = {path.name: path.read_bytes() for path in paths if not path.name.startswith(".")}
     return Packed(key.kind, entry, key.name, key.seed, identity, data, made_by, files)
 
 
 def unpack(packed: Packed, folder: Path) -> None:
-    """Put a record in place as if it had been computed there, record.json last."""
+    """Put a record in place as if it had been computed there, record.json last.
+
+    Raises: InputError if it is damaged.
+    """
+    if damaged := seal.damaged_in(packed.files):
+        raise InputError(
+            f"the published record of {packed.kind} {packed.name}, seed {packed.seed}, is damaged "
+            f"({damaged}); take its archive from the repository again"
+        )
     files = {MARK: packed.identity.encode()} | packed.files
     for name, content in sorted(files.items(), key=lambda each: each[0] == RECORD):
         with replacing(folder / name) as beside:
@@ -96,11 +104,12 @@ def read(path: Path, files: bool = True) -> dict[Key, Packed]:
         return {}
     names = [name for name in _SCHEMA.names if files or name != "files"]
     try:
-        rows = parquet.read_table(path, columns=names).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0]
+        table = parquet.read_table(path, columns=names, page_checksum_verification=True)
+        rows = [row | {"files": dict(row.get("files") or ())} for row in table.to_pylist()]
+        found = [Packed(**row) for row in rows]
+    except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+        reason = (str(error) or "it is no archive").splitlines()[0]
         raise InputError(f"cannot read {path}: {reason}; take it from the repository") from error
-    found = (Packed(**row | {"files": dict(row.get("files") or ())}) for row in rows)
     return {packed.key: packed for packed in found}
 
 
@@ -109,7 +118,7 @@ def write(path: Path, records: Iterable[Packed]) -> None:
     rows = [each._asdict() | {"files": sorted(each.files.items())} for each in records]
     table = pa.Table.from_pylist(sorted(rows, key=_place), schema=_SCHEMA)
     # One page for all files, because records resemble each other.
-    pages = {"use_dictionary": False, "data_page_size": 2**28}
+    pages = {"use_dictionary": False, "data_page_size": 2**28, "write_page_checksum": True}
     with replacing(path) as beside:
         parquet.write_table(table, beside, compression="zstd", compression_level=19, **pages)
 

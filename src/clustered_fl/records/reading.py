@@ -6,28 +6,26 @@
     models.safetensors  cached models, edge updates and similarities of the parameter tree
 
 Everything but cost.json is the same, byte for byte, for two runs of one configuration on one
-machine.
+machine. What is read is verified (`clustered_fl.records.seal`).
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from pyarrow import parquet
 from safetensors.numpy import load_file
 
-from clustered_fl.errors import InputError
-from clustered_fl.files import read_json, replacing
+from clustered_fl.files import replacing
+from clustered_fl.records.measurements import Measurements, Row
+from clustered_fl.records.seal import COST, RECORD, opened, read_cost, read_record
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RECORD, COST, ROUNDS, MODELS = "record.json", "cost.json", "rounds.parquet", "models.safetensors"
-
-_INT, _TEXT, _NUMBER = pa.int32(), pa.string(), pa.float64()
-_KINDS = {"round": _INT, "scope": _TEXT, "member": _INT, "metric": _TEXT, "value": _NUMBER}
-_SCHEMA = pa.schema(_KINDS)
+__all__ = ["COST", "MODELS", "RECORD", "ROUNDS"]
+ROUNDS, MODELS = "rounds.parquet", "models.safetensors"
 
 
 class Origin(NamedTuple):
@@ -42,12 +40,11 @@ class Origin(NamedTuple):
     identity: str
 
 
-def write_rounds(path: Path, rows: list[tuple[int, str, int, str, float]]) -> None:
+def write_rounds(path: Path, rows: Measurements | Iterable[Row]) -> None:
     """Write measurements as parquet, whole or not at all."""
-    columns = zip(*rows, strict=True) if rows else [[] for _ in _SCHEMA]
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, _SCHEMA.types, strict=True)]
+    measured = rows if isinstance(rows, Measurements) else Measurements(rows)
     with replacing(path) as beside:
-        parquet.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA), beside)
+        parquet.write_table(measured.table(), beside)
 
 
 def load_record(folder: Path) -> dict[str, Any]:
@@ -55,28 +52,31 @@ def load_record(folder: Path) -> dict[str, Any]:
 
     Raises: InputError if the run left no record there.
     """
-    return read_json(folder / RECORD) | {"cost": read_json(folder / COST)}
+    record = read_record(Path(folder))
+    return record | {"cost": read_cost(Path(folder), record)}
 
 
 def load_rounds(folder: Path) -> "pd.DataFrame":
     """All measurements of the run in `folder`: round, scope, member, metric, value."""
-    path = folder / ROUNDS
-    if not path.exists():
-        raise InputError(f"cannot read {path}: no such file; run the training again")
-    return parquet.read_table(path).to_pandas()
+    with opened(folder, ROUNDS) as path:
+        return parquet.read_table(path).to_pandas()
 
 
 def load_models(folder: Path) -> dict[str, np.ndarray]:
     """Cached models, updates and similarities of the parameter tree, by name."""
-    return load_file(folder / MODELS)
+    with opened(folder, MODELS) as path:
+        return load_file(path)
 
 
 def load_tables(folder: Path) -> "dict[str, pd.DataFrame]":
     """All tables of the study in `folder`, by name.
 
-    Raises: InputError if the study left no record there.
+    Raises: InputError if the study left no record there, or it is damaged.
     """
     import pandas as pd
 
-    names = read_json(folder / "record.json")["tables"]
-    return {name: pd.read_parquet(folder / f"{name}.parquet") for name in names}
+    found = {}
+    for name in read_record(folder)["tables"]:
+        with opened(folder, f"{name}.parquet") as path:
+            found[name] = pd.read_parquet(path)
+    return found

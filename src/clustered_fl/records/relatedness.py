@@ -8,13 +8,16 @@ record.json, cost.json     as of a run (`clustered_fl.records.reading`)
 
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
+from clustered_fl.records.seal import opened
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FILE, SIGNATURES = "relatedness.safetensors", "signatures.safetensors"
 COMPARISONS = "comparisons.parquet"
@@ -62,14 +65,20 @@ def load(folder: Path, signatures: bool = True) -> Relatedness:
         signatures: read them too; else they, the points and the distances are empty.
     Raises: InputError if a file is missing or damaged.
     """
-    found, empty = _arrays(folder / FILE), np.zeros((0, 0, 0), np.float32)
-    sent = _arrays(folder / SIGNATURES) if signatures else dict.fromkeys(SENT, empty)
+    found, empty = _arrays(folder, FILE), np.zeros((0, 0, 0), np.float32)
+    sent = _arrays(folder, SIGNATURES) if signatures else dict.fromkeys(SENT, empty)
     sent.setdefault("points", sent["signatures"][: len(found["groups"])])
     return Relatedness(**found, **sent)
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    try:
+def _arrays(folder: Path, name: str) -> dict[str, np.ndarray]:
+    with opened(folder, name) as path:
         return load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"cannot read {path}: {error}; find the grouping again") from error
+
+
+def load_comparisons(folder: Path) -> "pd.DataFrame":
+    """How well other settings would have found the true groups, or what else was measured."""
+    import pandas as pd
+
+    with opened(folder, COMPARISONS) as path:
+        return pd.read_parquet(path)

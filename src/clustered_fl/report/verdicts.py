@@ -8,6 +8,7 @@ from typing import Any
 from clustered_fl.claims.verdicts import AGREEMENT, COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 from clustered_fl.figures import SOURCES
+from clustered_fl.files import require_sum
 
 _PERCENT = f"{100 * AGREEMENT:.0f} %"
 
@@ -38,6 +39,7 @@ def read_verdicts(path: Path, scale: str) -> list[Verdict]:
     Raises:
         InputError: if it cannot be read, lacks a column, or has another scale or an unknown word.
     """
+    require_sum(path)
     try:
         rows = list(csv.DictReader(path.read_text().splitlines(keepends=True)))
     except OSError as error:

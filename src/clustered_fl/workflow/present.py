@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from clustered_fl.data.dataset import header_of
-from clustered_fl.files import read_json
 from clustered_fl.records.archive import MARK, OTHER_DATA, Key
-from clustered_fl.records.reading import RECORD
+from clustered_fl.records.seal import RECORD, read_record
 from clustered_fl.workflow.clients import Clients
 from clustered_fl.workflow.kinds import Kind
 
@@ -43,8 +42,8 @@ class Present:
         return Path(self._kinds[key.kind].folder(key.name, key.seed))
 
     def _load(self, key: Key) -> dict[str, Any]:
-        path = self.folder(key) / RECORD
-        return read_json(path) if path.exists() else {}
+        folder = self.folder(key)
+        return read_record(folder) if (folder / RECORD).exists() else {}
 
     def dataset(self, key: Key) -> str:
         """File of the data that something is computed from, "" without any."""

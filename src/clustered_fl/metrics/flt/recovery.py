@@ -12,7 +12,7 @@ from sklearn.metrics import silhouette_score
 
 from clustered_fl.records import index
 from clustered_fl.records.reading import load_record
-from clustered_fl.records.relatedness import COMPARISONS, Relatedness
+from clustered_fl.records.relatedness import Relatedness, load_comparisons
 
 SETTING = ["grouping", "clusters", "k", "distance", "gamma"]
 
@@ -26,7 +26,7 @@ def comparisons(groupings: pd.DataFrame) -> pd.DataFrame:
     parts = []
     for name, seed, folder in index.each(groupings):
         clusters = len(set(load_record(folder)["true_groups"]))
-        table = pd.read_parquet(folder / COMPARISONS)
+        table = load_comparisons(folder)
         parts.append(table.assign(grouping=name, seed=seed, clusters=clusters))
     return pd.concat(parts, ignore_index=True)
 

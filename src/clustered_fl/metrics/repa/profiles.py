@@ -11,11 +11,11 @@ import pandas as pd
 from clustered_fl.errors import InputError
 from clustered_fl.records import index
 from clustered_fl.records.reading import load_record
-from clustered_fl.records.relatedness import COMPARISONS
+from clustered_fl.records.relatedness import load_comparisons
 
 
 def _rows(folder: Path, measure: str) -> pd.DataFrame:
-    table = pd.read_parquet(Path(folder) / COMPARISONS)
+    table = load_comparisons(Path(folder))
     return table[table["measure"] == measure] if "measure" in table else table[:0]
 
 

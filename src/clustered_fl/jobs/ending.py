@@ -1,0 +1,41 @@
+"""How a job ends: exit code 0 when it is done, 2 with a sentence, 128 + n after signal n."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from clustered_fl.errors import InputError, InterruptionError
+
+
+def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:
+    """Do a job, `tell` what kept it from its end in one sentence, and return its exit code."""
+    try:
+        job()
+    except InputError as error:
+        tell(f"error: {error}")
+        return 2
+    except InterruptionError as error:
+        with suppress(BrokenPipeError):  # what reads the messages was interrupted too
+            tell(str(error))
+        return 128 + error.number
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        tell(f"error: {_out_of_memory(error)}")
+        return 2
+    return 0
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """PyTorch raises errors of its own, on a CPU without a class."""
+    own = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return own or isinstance(error, MemoryError)
+
+
+def _out_of_memory(error: Exception) -> str:
+    from clustered_fl.records.machine import peak_memory
+
+    why = (str(error) or "no reason given").splitlines()[0]
+    return (
+        f"out of memory, with {peak_memory()} MB in use at most ({why}); more is reserved by a "
+        "run's memory_mb, or for all jobs of a rule by --set-resources train:mem_mb=<MB>"
+    )
