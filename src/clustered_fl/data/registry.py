@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import Field, PositiveInt
 
 from clustered_fl.errors import InputError
 from clustered_fl.options import Strict, validated
+from clustered_fl.yaml_files import read_yaml
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -91,10 +91,7 @@ class Composed(Strict):
 
 def read_registry(path: Path) -> dict[str, Entry | Composed]:
     """Read and check the table of datasets; InputError if it is missing or wrong."""
-    try:
-        table = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise InputError(f"cannot read the table of datasets {path}: {error}") from error
+    table = read_yaml(path)
     if not isinstance(table, dict) or not all(isinstance(row, dict) for row in table.values()):
         raise InputError(f"{path} must map the name of every dataset to its properties")
     registry = {}

@@ -17,8 +17,13 @@ from clustered_fl.claims.binding import bind, function_of
 from clustered_fl.data.partitions import partition_settings
 from clustered_fl.errors import InputError
 from clustered_fl.groupings import grouping_module
-from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
-from clustered_fl.ledger.schema import SCALES, Claim
+from clustered_fl.ledger.resolution import (
+    record_names,
+    resolved_encoders,
+    resolved_groupings,
+    resolved_runs,
+)
+from clustered_fl.ledger.schema import RESERVED, SCALES, Claim
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.methods import method_module
 from clustered_fl.models import TEXT_MODELS, model_entry
@@ -40,7 +45,6 @@ def check(ledgers: Mapping[str, Ledger], datasets: Collection[str]) -> None:
 
     Raises: InputError naming the entry and what is allowed.
     """
-    _require_one_home(ledgers)
     seen = set()
     for ledger in ledgers.values():
         for where, kind, settings in _parts(ledger, datasets):
@@ -63,13 +67,19 @@ def _named(where: str) -> Iterator[None]:
         raise InputError(f"{where}: {error}") from error
 
 
-def _require_one_home(ledgers: Mapping[str, Ledger]) -> None:
-    """All papers share their targets and the folders of their records."""
-    homes: dict[str, str] = dict.fromkeys(ledgers, "name of a paper")
+def require_one_home(ledgers: Mapping[str, Ledger]) -> None:
+    """All papers share their targets and the folders of their records.
+
+    Raises: InputError if two ledgers, or a ledger and a rule, have a name in common.
+    """
+    homes = dict.fromkeys(RESERVED, "a word of the workflow")
+    homes |= dict.fromkeys(map(str.casefold, ledgers), "name of a paper")
     for paper, ledger in ledgers.items():
-        for name in (*ledger.computed, *ledger.artefacts):
-            if homes.setdefault(name, paper) != paper:
-                raise InputError(f"{paper}: the name {name!r} is taken ({homes[name]})")
+        if paper.casefold() in RESERVED:
+            raise InputError(f"{paper}: a word of the workflow is no name of a paper")
+        for name in (*record_names(ledger), *ledger.artefacts):
+            if homes.setdefault(name.casefold(), paper) != paper:
+                raise InputError(f"{paper}: the name {name!r} is taken ({homes[name.casefold()]})")
 
 
 def _parts(ledger: Ledger, datasets: Collection[str]) -> Iterator[Part]:

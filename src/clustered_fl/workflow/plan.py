@@ -1,7 +1,8 @@
 """The ledgers at one scale, as the workflow's rules ask for them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from clustered_fl.records import index
 from clustered_fl.records.archive import Key
 from clustered_fl.workflow.archived import Archives
 from clustered_fl.workflow.artefacts import Artefacts
-from clustered_fl.workflow.checks import check
+from clustered_fl.workflow.checks import check, require_one_home
 from clustered_fl.workflow.clients import Clients, code_of
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.kinds import Entry, Kind
@@ -66,6 +67,7 @@ class Plan:
         self._registry = read_registry(registry) if registry else {}
         if registry:
             check(self.ledgers, self._registry)
+            require_one_home(self.ledgers | _others(ledgers, self.ledgers))
         every = list(self.ledgers.values())
         self.encoder = self._kind("encoder", "encoders/{name}")
         self.study = self._kind("study", "studies/{name}")
@@ -248,3 +250,12 @@ def _read(folder: Path, papers: tuple[str, ...] | None) -> dict[str, Ledger]:
             raise InputError(f"there is no paper {paper!r}; allowed are {', '.join(known)}")
     found = [load_ledger(folder / f"{paper}.yaml") for paper in papers or known]
     return {ledger.paper: ledger for ledger in sorted(found, key=lambda each: each.year)}
+
+
+def _others(folder: Path, asked: Iterable[str]) -> dict[str, Ledger]:
+    """The ledgers that are not asked for, as far as they can be read."""
+    found = {}
+    for path in sorted(folder.glob("*.yaml")):
+        with suppress(InputError):
+            found |= {} if path.stem in asked else {path.stem: load_ledger(path)}
+    return found
