@@ -1,6 +1,7 @@
 """The ledgers at one scale, as the workflow's rules ask for them."""
 
 import json
+import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ from clustered_fl.records import index
 from clustered_fl.records.archive import Key
 from clustered_fl.workflow.archived import Archives
 from clustered_fl.workflow.artefacts import Artefacts
-from clustered_fl.workflow.checks import check, require_one_home
+from clustered_fl.workflow.checks import check
 from clustered_fl.workflow.clients import Clients, code_of
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.kinds import Entry, Kind
@@ -66,8 +67,7 @@ class Plan:
         self.ledgers = _read(ledgers, settings.papers)
         self._registry = read_registry(registry) if registry else {}
         if registry:
-            check(self.ledgers, self._registry)
-            require_one_home(self.ledgers | _others(ledgers, self.ledgers))
+            check(self.ledgers, self._registry, _others(ledgers, self.ledgers))
         every = list(self.ledgers.values())
         self.encoder = self._kind("encoder", "encoders/{name}")
         self.study = self._kind("study", "studies/{name}")
@@ -102,6 +102,16 @@ class Plan:
                     f"{path} has only {found['note']}, and scale paper needs the complete data: "
                     "delete it, and give a complete mirror or source=download"
                 )
+
+    def require_folders(self) -> None:
+        """Refuse folders that nothing can be written to, before Snakemake fails in each job.
+
+        Raises: InputError naming the folder.
+        """
+        for folder in map(Path, (self.results, self.data, "logs")):
+            there = next(each for each in (folder, *folder.parents) if each.exists())
+            if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+                raise InputError(f"nothing can be written to {folder}: check {there.resolve()}")
 
     @property
     def gpu(self) -> int:
