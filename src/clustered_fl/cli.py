@@ -54,7 +54,7 @@ def partition(arguments: argparse.Namespace) -> None:
 
         datasets.save(own_images(data, built, settings, arguments.seed), arguments.out)
     else:
-        federation.save(built, arguments.out)
+        federation.save(built, arguments.out, data.digest)
 
 
 def train(arguments: argparse.Namespace) -> None:

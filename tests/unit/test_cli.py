@@ -165,7 +165,7 @@ def data(tmp_path_factory):
 def test_a_dataset_becomes_a_federation(capsys, preparing, tmp_path):
     assert main(arguments("dataset", **preparing)) == 0
     line = capsys.readouterr().err
-    found = datasets.load(preparing["out"], verify=True)
+    found = datasets.load(preparing["out"])
     assert line.startswith(f"mnist from builtin: 7000 rows, {found.digest}. built-in demo data:")
     settings = json.dumps({"kind": "label_swap", "clients": 4, "groups": 2, "samples": 20})
     out = tmp_path / "federation.safetensors"

@@ -47,7 +47,7 @@ def same(a: Dataset, b: Dataset) -> bool:
 def test_load_returns_what_save_wrote(kind, request, tmp_path):
     dataset = request.getfixturevalue(kind)
     datasets.save(dataset, tmp_path / "new" / "d.safetensors")
-    assert same(datasets.load(tmp_path / "new" / "d.safetensors", verify=True), dataset)
+    assert same(datasets.load(tmp_path / "new" / "d.safetensors"), dataset)
 
 
 def test_equal_datasets_give_equal_bytes(images, tmp_path):
@@ -86,15 +86,14 @@ def test_digest_notices_owners(images, owned):
     assert datasets.content_digest(replace(images, owner=owned.owner[::-1])) != owned.digest
 
 
-def test_altered_owner_is_found_on_request(owned, tmp_path):
+def test_altered_owner_is_found(owned, tmp_path):
     path = tmp_path / "d.safetensors"
     datasets.save(owned, path)
     content = bytearray(path.read_bytes())
     content[content.index(owned.owner.tobytes())] = 2
     path.write_bytes(content)
-    assert datasets.load(path).owner[0] == 2
     with pytest.raises(InputError, match="content was altered"):
-        datasets.load(path, verify=True)
+        datasets.load(path)
 
 
 def test_digest_ignores_memory_layout(images):
@@ -124,15 +123,14 @@ def test_foreign_file(tmp_path):
         datasets.load(tmp_path / "model.safetensors")
 
 
-def test_altered_bytes_are_found_on_request(images, tmp_path):
+def test_altered_bytes_are_found(images, tmp_path):
     path = tmp_path / "d.safetensors"
     datasets.save(images, path)
     content = bytearray(path.read_bytes())
     content[content.index(images.x[3].tobytes())] ^= 1
     path.write_bytes(content)
-    assert not np.array_equal(datasets.load(path).x, images.x)
     with pytest.raises(InputError, match="content was altered .* delete it"):
-        datasets.load(path, verify=True)
+        datasets.load(path)
 
 
 IMAGE, LABEL = np.zeros((4, 1, 2, 2), np.uint8), np.zeros(4, np.int64)

@@ -125,10 +125,11 @@ def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
     return {name: np.ascontiguousarray(getattr(dataset, name)) for name in names}
 
 
-def load(path: Path, verify: bool = False) -> Dataset:
-    """Read a dataset written by `save`; `verify` recomputes the digest too (half a second per GB).
+def load(path: Path, name: str | None = None) -> Dataset:
+    """Read a dataset written by `save`, and compare its digest (half a second per GB).
 
-    Raises: InputError if the file is missing, truncated, altered or something else.
+    Raises: InputError if the file is missing, truncated, altered or something else, such as the
+        data of another `name`.
     """
     try:
         with safe_open(path, framework="numpy") as stored:
@@ -142,7 +143,9 @@ def load(path: Path, verify: bool = False) -> Dataset:
         problem = f"it is not a whole dataset file ({error})"
         raise InputError(_UNUSABLE.format(path, problem)) from error
     problem, known = _problem(dataset), dataset.digest
-    if not problem and verify and (found := content_digest(dataset)) != known:
+    if name not in (None, dataset.name):
+        problem = f"it has the data of {dataset.name}, wanted are those of {name}"
+    if not problem and (found := content_digest(dataset)) != known:
         problem = f"its content was altered (SHA-256 {found[:16]}..., recorded {known[:16]}...)"
     if problem:
         raise InputError(_UNUSABLE.format(path, problem))

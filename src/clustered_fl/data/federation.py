@@ -57,29 +57,53 @@ class Federation:
         return np.union1d(self.train[client], self.tests_of(client))
 
 
-def save(federation: Federation, path: Path) -> None:
-    """Write the federation as safetensors, whole or not at all."""
+def save(federation: Federation, path: Path, data: str) -> None:
+    """Write the federation as safetensors, whole or not at all.
+
+    `data` is the digest of the dataset whose rows it lists.
+    """
     tensors = {name: np.ascontiguousarray(getattr(federation, name), np.int64) for name in _ARRAYS}
     for name, parts in (("train", federation.train), ("test", federation.test_sets)):
         tensors[f"{name}.rows"] = np.concatenate(parts).astype(np.int64)
         tensors[f"{name}.ends"] = np.cumsum([len(rows) for rows in parts], dtype=np.int64)
-    header = {"federation": json.dumps({"newcomers": federation.newcomers})}
+    about = {"newcomers": federation.newcomers, "data": data}
+    header = {"federation": json.dumps(about | {"digest": _digest(tensors, **about)})}
     with replacing(path) as beside:
         save_file(tensors, beside, header)
 
 
-def load(path: Path) -> tuple[Federation, str]:
-    """A federation and the SHA-256 of its file (16 hex digits); InputError if it cannot be read."""
+def _digest(tensors: dict[str, np.ndarray], newcomers: int, data: str) -> str:
+    sha = hashlib.sha256(json.dumps([newcomers, data]).encode())
+    for name in sorted(tensors):
+        sha.update(f"{name}{tensors[name].dtype.str}{tensors[name].shape}".encode())
+        sha.update(tensors[name].data)
+    return sha.hexdigest()
+
+
+def load(path: Path, data: str | None = None) -> tuple[Federation, str]:
+    """A federation and the SHA-256 of its file (16 hex digits).
+
+    `data` is the digest of the dataset that its row numbers are wanted of.
+
+    Raises: InputError if it cannot be read, or lists the rows of other data.
+    """
     try:
         with safe_open(path, framework="numpy") as file:
             header = json.loads(file.metadata()["federation"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}
+        if header.pop("digest") != _digest(tensors, **header):
+            raise ValueError("its content was altered")
         train, tests = (
             tuple(np.split(tensors[f"{part}.rows"], tensors[f"{part}.ends"][:-1]))
             for part in ("train", "test")
         )
         about = {name: tensors[name] for name in _ARRAYS} | {"newcomers": header["newcomers"]}
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"cannot read federation {path}: {error}; delete it and run again"
         raise InputError(problem) from error
+    if data not in (None, made_of := header["data"]):
+        raise InputError(
+            f"the federation {path} lists rows of other data (SHA-256 {made_of[:16]}..., here are "
+            f"{data[:16]}...); delete it and run again"
+        )
     return Federation(train, tests, **about), hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -1,5 +1,6 @@
 """The table of datasets, `config/datasets.yaml`: where each comes from and how to know it again."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -42,6 +43,7 @@ class Entry(Strict):
         owner: column that names the writer of a row, None if the publisher does not tell.
         shape: [C, H, W] of an image, or [T], the tokens of a text.
         content: digests of the complete data; where given, nothing else is accepted.
+        partial: digests of the partial copies that are known; where given, no other is accepted.
         stand_in: built-in generator used in its place, None if there is none yet.
     """
 
@@ -58,6 +60,7 @@ class Entry(Strict):
     owner: str | None = None
     shape: tuple[int, int, int] | tuple[int]
     content: Content | None = None
+    partial: tuple[Content, ...] = ()
     stand_in: str | None
 
     @property
@@ -96,6 +99,11 @@ def read_registry(path: Path) -> dict[str, Entry | Composed]:
         raise InputError(f"{path} must map the name of every dataset to its properties")
     registry = {}
     for name, row in table.items():
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", str(name)):
+            raise InputError(
+                f"{path}: the name {str(name)[:60]!r}; allowed are small letters, digits and "
+                "`_`, at most 40, the first one a letter"
+            )
         kind = Composed if "union" in row else Entry
         registry[name] = validated(kind, f"{path}: {name}", row | {"name": name}, "key")
     for entry in registry.values():

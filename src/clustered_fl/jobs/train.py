@@ -174,7 +174,8 @@ def execute(
     """
     place = choose_device(device)
     make_deterministic(place)
-    dataset, (clients, clients_digest) = datasets.load(data), federations.load(federation)
+    dataset = datasets.load(data, config["dataset"])
+    clients, clients_digest = federations.load(federation, dataset.digest)
     engine = build_engine(config, dataset, clients, place, workers)
     if path == "auto":
         calibrate(engine, paths, tell)

@@ -34,7 +34,7 @@ LEARNT = {"encoder": "encoder.safetensors", "run": "models.safetensors"}
 """What a grouping needs of an encoder or a profiler."""
 NVIDIA = Path("/dev/nvidiactl")
 """Device file of NVIDIA's driver; asking PyTorch would take seconds."""
-ABOUT = {"host", "revision", "licence", "citation"}
+ABOUT = {"host", "revision", "licence", "citation", "partial"}
 """What a dataset's entry says that does not decide its content."""
 
 
