@@ -9,17 +9,22 @@ import os
 import sys
 from pathlib import Path
 
-from clustered_fl.errors import InputError
+from clustered_fl.errors import one_sentence
 from clustered_fl.ledger.settings import read_settings
 from clustered_fl.ledger.written import SECTIONS
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.plan import Plan
+from clustered_fl.yaml_files import read_yaml
+
+with one_sentence():
+    # Snakemake takes the second of two equal keys, and has a traceback for what is not UTF-8.
+    read_yaml(Path("config/config.yaml"))
 
 
 configfile: "config/config.yaml"
 
 
-try:
+with one_sentence():
     PLAN = Plan(
         read_settings(config),
         Path("config/papers"),
@@ -31,10 +36,7 @@ try:
     )
     PLAN.artefacts.require_notebooks()
     PLAN.require_complete_data()
-except InputError as error:
-    # A traceback would bury the sentence.
-    print(f"error: {error}", file=sys.stderr)
-    sys.exit(2)
+    PLAN.require_folders()
 
 
 # Where data come from and how a number is computed change no number. Jobs get them from the

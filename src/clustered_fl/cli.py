@@ -55,7 +55,7 @@ def partition(arguments: argparse.Namespace) -> None:
 
         datasets.save(own_images(data, built, settings, arguments.seed), arguments.out)
     else:
-        federation.save(built, arguments.out, made_by=[settings, arguments.seed])
+        federation.save(built, arguments.out, data.digest, [settings, arguments.seed])
 
 
 def train(arguments: argparse.Namespace) -> None:

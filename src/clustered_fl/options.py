@@ -1,9 +1,11 @@
 """A ledger's names become modules and its settings arguments; one sentence says what is wrong."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import wraps
 from importlib.util import find_spec
 from inspect import isroutine, signature
 from pathlib import Path
+from reprlib import Repr
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -14,14 +16,14 @@ from clustered_fl.errors import InputError
 Made = TypeVar("Made")
 Model = TypeVar("Model", bound=BaseModel)
 
-STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
 """For dataclasses of settings: an unknown setting is an error, not ignored."""
 
 
 class Strict(BaseModel):
     """A part of a file under `config/`: it takes the keys that it names and never changes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def module_called(name: str, package: str, what: str, shared: Collection[str] = ()) -> str:
@@ -62,11 +64,26 @@ def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **g
     for name in options.keys() & given.keys():
         raise InputError(_unknown(target, what, name, "setting", given))
     is_dataclass = hasattr(target, "__pydantic_fields__")
-    checked = target if is_dataclass else validate_call(target, config=STRICT)
+    checked = target if is_dataclass else _exact(target, what, options)
     try:
-        return checked(**given, **options)
+        made = checked(**given, **options)
     except ValidationError as error:
         raise InputError(refusal(error, what, target, given=given)) from error
+    if is_dataclass:
+        _require_kept(options, made, what)
+    return made
+
+
+def _exact(target: Callable[..., Made], what: str, options: Mapping[str, Any]) -> Callable:
+    """A function that checks its arguments, and what became of them, before it calls `target`."""
+
+    @wraps(target)
+    def exact(*arguments: Any, **named: Any) -> Made:
+        bound = signature(target).bind(*arguments, **named).arguments
+        _require_kept(options, bound, what)
+        return target(*arguments, **named)
+
+    return validate_call(exact, config=STRICT)
 
 
 def validated(model: type[Model], what: str, content: Any, noun: str = "setting") -> Model:
@@ -75,9 +92,38 @@ def validated(model: type[Model], what: str, content: Any, noun: str = "setting"
     Raises: InputError if a key is unknown or missing, or a value is not allowed.
     """
     try:
-        return model.model_validate(content)
+        made = model.model_validate(content)
     except ValidationError as error:
         raise InputError(refusal(error, what, model, noun)) from error
+    _require_kept(content, made, what)
+    return made
+
+
+def _require_kept(given: Any, made: Any, what: str) -> None:
+    """Refuse `true` for 1 and "3" for 3; pydantic's strict mode would refuse lists for tuples."""
+    for place, value, kind in _changed(given, made, ""):
+        raise InputError(f"{what}: {place} = {_shown(value)} is not allowed: it must be {kind}")
+
+
+def _changed(given: Any, made: Any, place: str) -> Iterator[tuple[str, Any, str]]:
+    """Where a text, a number or a truth value has become another of these: place, value, kind."""
+    if isinstance(given, Mapping):
+        for key, each in given.items():
+            inner = made.get(key) if isinstance(made, Mapping) else getattr(made, str(key), each)
+            yield from _changed(each, inner, f"{place}.{key}".removeprefix("."))
+    elif isinstance(given, list | tuple) and isinstance(made, list | tuple):
+        for number, (each, inner) in enumerate(zip(given, made, strict=False)):
+            yield from _changed(each, inner, f"{place}.{number}")
+    elif (wanted := _kind(made)) and _kind(given) not in ("", wanted):
+        yield place, given, wanted
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, str):
+        return "a text"
+    return "a number" if isinstance(value, int | float) else ""
 
 
 def refusal(
@@ -102,8 +148,15 @@ def refusal(
         return str(problem["ctx"]["error"])
     reason = problem["msg"].removeprefix("Value error, ").partition(" or instance of ")[0]
     reason = reason[0].lower() + reason[1:]
-    found = f"{name} = {problem['input']!r}" if name else repr(problem["input"])
+    found = f"{name} = {_shown(problem['input'])}" if name else _shown(problem["input"])
     return f"{what}: {found} is not allowed: {reason}"
+
+
+def _shown(value: Any) -> str:
+    """A value in at most a line."""
+    short = Repr()
+    short.maxstring = short.maxlong = short.maxother = 60
+    return short.repr(value)
 
 
 def _unknown(target: Any, what: str, name: str, noun: str, given: Collection[str]) -> str:

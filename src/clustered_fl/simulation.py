@@ -131,10 +131,13 @@ def federation(
         raise InputError("groups are those of owners; a partition has its own")
     if not 0 < held_out < 1:
         raise InputError(f"held_out = {held_out} is not allowed; it must be between 0 and 1")
-    x, y = np.asarray(x), np.asarray(y)
-    for name, array in (("y", y), ("owners", y if owners is None else owners)):
-        if (shape := np.shape(array)) != (len(x),):
-            raise InputError(f"{name} must have one entry per image ({len(x)}), not shape {shape}")
+    x, y = np.atleast_1d(x), np.asarray(y)
+    for name, array in (("y", y), ("owners", y if owners is None else np.asarray(owners))):
+        if array.shape != (len(x),):
+            found = f"shape {array.shape}"
+            raise InputError(f"{name} must have one entry per image ({len(x)}), not {found}")
+        if {*map(type, array.tolist())} not in ({int}, {bool}, {str}):
+            raise InputError(f"{name} must hold whole numbers or names, not {array.dtype}")
     if owners is None:
         return _dealt(x, y, dict(partition), held_out, seed)
     return _owned(x, y, owners, groups, held_out, seed)

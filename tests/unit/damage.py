@@ -54,7 +54,7 @@ def finish(folder: Path) -> None:
         settings = {"kind": "label_permutation", "clients": 4, "groups": 2, "samples": 10}
         settings |= {"newcomers": 4}
         built = build_federation(data, seed, **settings)
-        federations.save(built, own / "federation.safetensors", made_by=[settings, seed])
+        federations.save(built, own / "federation.safetensors", data.digest, [settings, seed])
         inputs = {"data": own / "data.safetensors", "federation": own / "federation.safetensors"}
         config = {"run": "tiny", "seed": seed, "dataset": "mnist", "federation": settings}
         asked = {"model": {"name": "small_conv_net"}, "training": LOCAL, "method": CFL}

@@ -10,6 +10,7 @@ from clustered_fl.engine import calibration
 from clustered_fl.engine.calibration import calibrate, measure
 from clustered_fl.engine.training import PATHS, supported
 from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.errors import InputError
 
 SETTINGS = LocalSettings(epochs=3, batch_size=10, lr=0.1)
 
@@ -76,3 +77,22 @@ def test_the_first_of_two_jobs_decides(tmp_path: Path, monkeypatch: pytest.Monke
     engine = make_engine("mlp", SETTINGS)
     calibrate(engine, tmp_path, print)
     assert engine.path == "compiled"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "{}", '{"seconds_per_step": {}}', '{"seconds_per_step": {"magic": 1.0}}']
+    + [f'{{"seconds_per_step": {{"sequential": {value}}}}}' for value in ("NaN", "0.0", "-1.0")],
+)
+def test_a_broken_measurement_is_told_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    pretend(monkeypatch, {"sequential": 1.0})
+    engine = make_engine("mlp", SETTINGS)
+    calibrate(engine, tmp_path, print)
+    (path,) = tmp_path.iterdir()
+    path.write_text(content)
+    with pytest.raises(InputError) as caught:
+        calibrate(engine, tmp_path, print)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -184,7 +184,7 @@ def test_a_dataset_becomes_a_federation(capsys, preparing, tmp_path):
         ({"name": "imagenet"}, "there is no dataset 'imagenet'; choose from ag_news, cifar10,"),
         ({"source": "cloud"}, "there is no data source 'cloud'; choose from builtin, mirror,"),
         ({"source": "mirror", "mirror": "/absent"}, "/absent/ylecun/mnist does not exist: use the"),
-        ({"registry": "/absent.yaml"}, "cannot read the table of datasets /absent.yaml:"),
+        ({"registry": "/absent.yaml"}, "cannot read /absent.yaml:"),
     ],
 )
 def test_data_that_there_are_not(capsys, preparing, changes, sentence):

@@ -58,7 +58,8 @@ def inputs(tmp_path_factory):
     x = (0.9 * things[y] + 0.1 * rng.integers(0, 256, (len(y), 1, 8, 8))).astype(np.uint8)
     data = datasets.build("mnist", "builtin", x, y, 240, tuple("abcdef"))
     datasets.save(data, folder / "data.safetensors")
-    federations.save(build_federation(data, 3, **FEDERATION), folder / "federation.safetensors")
+    built = build_federation(data, 3, **FEDERATION)
+    federations.save(built, folder / "federation.safetensors", data.digest)
     encoder = {"name": "e", "model": {"name": "conv_autoencoder", "code": 6}}
     encoder["training"] = {"epochs": 2, "batch_size": 16}
     where = {"out": folder / "encoder", "saved": folder / "checkpoint"}

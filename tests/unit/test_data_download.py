@@ -17,6 +17,14 @@ from clustered_fl.data.registry import Entry
 from clustered_fl.errors import InputError
 
 
+@pytest.fixture(autouse=True)
+def network(monkeypatch):
+    """A network, as far as anything asks before it downloads."""
+    monkeypatch.setattr(
+        downloads.socket, "create_connection", lambda *_: SimpleNamespace(close=int)
+    )
+
+
 @pytest.fixture
 def mirror(tmp_path) -> Path:
     return write_mirror(tmp_path)
@@ -76,6 +84,26 @@ def test_download_gives_up_with_one_sentence(hub, tmp_path):
     assert (hub.calls, hub.waits) == (3, [1, 2])
 
 
+@pytest.mark.parametrize("host", ["hub", "torchvision"])
+def test_without_network_nothing_is_tried(host, monkeypatch, tmp_path):
+    """Of the libraries each attempt takes half a minute."""
+
+    def unreachable(address, patience):
+        raise OSError(f"{address[0]} is unknown")
+
+    monkeypatch.setattr(downloads.socket, "create_connection", unreachable)
+    monkeypatch.setattr(downloads, "getproxies", dict)
+    with pytest.raises(InputError, match=r"cannot be reached \(.* is unknown\).*mirror=<folder>"):
+        downloads.download(entry(host=host), tmp_path / "cache")
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_behind_a_proxy_the_libraries_try(monkeypatch):
+    monkeypatch.setattr(downloads, "getproxies", lambda: {"https": "proxy:80"})
+    monkeypatch.delattr(downloads.socket, "create_connection")
+    downloads.require_network(entry(), "https://somewhere")
+
+
 def test_half_a_download_is_continued(hub, mirror, tmp_path):
     shutil.copytree(folder(mirror), tmp_path / "cache")
     (tmp_path / "cache" / "test-00000-of-00001.parquet").unlink()
@@ -128,6 +156,8 @@ def test_emnist_is_laid_out_like_a_mirror_and_upright(monkeypatch, tmp_path):
     grey = {"train": PIXELS["train"][..., 0], "test": PIXELS["test"][..., 0]}
 
     class EMNIST:
+        url = "https://somewhere/letters.zip"
+
         def __init__(self, _, split, train, download):
             assert (split, download) == ("tiny", True)
             part = "train" if train else "test"

@@ -105,7 +105,7 @@ def test_a_test_split_that_was_published_is_missed(hub):
 
 def test_owners_are_ignored_unless_asked_for(tmp_path):
     for split in ("train", "test"):
-        write_owned(folder(tmp_path), split, list("ab"), [0, 1])
+        write_owned(folder(tmp_path), split, list("abc"), [0, 1, 2])
     assert sources.read_mirror(tmp_path, entry()).owner.size == 0
 
 
@@ -124,7 +124,7 @@ def test_owners_that_cannot_be_read(tmp_path, owners, column, message):
 
 
 def test_texts_have_owners_too(tmp_path):
-    columns = {"text": [f"word{i}" for i in range(4)], "label": [0] * 4, "writer": list("aabb")}
+    columns = {"text": [f"word{i}" for i in range(4)], "label": [0, 1] * 2, "writer": list("aabb")}
     write(folder(tmp_path) / "train-00000-of-00001.parquet", columns)
     diary = entry(**(TEXT | {"owner": "writer", "rows": {"train": 4, "test": 0}}))
     dataset = sources.read_mirror(tmp_path, diary)

@@ -56,7 +56,7 @@ def test_images_come_out_as_they_went_in(mirror):
 def test_grey_images_stored_in_colour(tmp_path):
     grey = PIXELS["train"][..., :1].repeat(3, axis=-1)
     for split in ("train", "test"):
-        columns = {"img": [encoded(image, "WEBP") for image in grey], "label": [0] * 6}
+        columns = {"img": [encoded(image, "WEBP") for image in grey], "label": [0, 1] * 3}
         write(folder(tmp_path) / f"{split}-00000-of-00001.parquet", columns)
     dataset = sources.read_mirror(
         tmp_path, entry(shape=(1, 4, 5), rows={"train": 6, "test": 6}, classes=("a", "b"))
@@ -88,15 +88,32 @@ def test_articles(articles):
 
 
 def test_partial_data_say_what_is_missing(mirror):
-    official = entry(rows={"train": 60_000, "test": 3}, classes=("a", "b", "c", "d"))
+    official = entry(rows={"train": 60_000, "test": 3})
     dataset = sources.read_mirror(mirror, official)
     assert not dataset.complete
-    assert dataset.note == "6 of 60,000 training rows, 3 of 4 classes"
-    assert dataset.classes == ("a", "b", "c")
+    assert dataset.note == "6 of 60,000 training rows"
     with pytest.raises(
         InputError, match="6 of 60,000 training rows.* or delete the folder and run `hf"
     ):
         sources.read_mirror(mirror, official, require_complete=True)
+
+
+def test_data_with_fewer_classes_are_refused_unless_they_are_known(mirror):
+    """MNIST in the place of EMNIST would be a part of it."""
+    about = {"rows": {"train": 60_000, "test": 3}, "classes": ("a", "b", "c", "d")}
+    with pytest.raises(InputError, match="holds only 6 of 60,000 training rows, 3 of 4 classes: "):
+        sources.read_mirror(mirror, entry(**about))
+    known = Content(**digests(mirror, entry()))
+    dataset = sources.read_mirror(mirror, entry(**about, partial=(known,)))
+    assert dataset.note == "6 of 60,000 training rows, 3 of 4 classes"
+    assert dataset.classes == ("a", "b", "c")
+
+
+def test_a_partial_copy_that_is_not_known_is_refused_with_its_digests(mirror):
+    train, test = digests(mirror, entry()).values()
+    other = entry(rows={"train": 7, "test": 3}, partial=(Content(train=test, test=test),))
+    with pytest.raises(InputError, match=f"no copy of tiny that is known.*{train}, test: {test}"):
+        sources.read_mirror(mirror, other)
 
 
 def test_missing_test_rows_are_missing_too(mirror):

@@ -97,7 +97,7 @@ def arrays(federation):
 )
 def test_what_is_saved_is_what_is_loaded(digits, tmp_path, kind, settings):
     made, path = build_federation(digits, 3, kind, **settings), tmp_path / "f.safetensors"
-    save(made, path)
+    save(made, path, digits.digest)
     found, name = load(path)
     assert found.newcomers == made.newcomers
     for stored, expected in zip(arrays(found), arrays(made), strict=True):
@@ -110,9 +110,18 @@ def test_equal_federations_leave_equal_files(digits, tmp_path):
     settings = {"clients": 5, "groups": 2}
     names = []
     for seed in (1, 1, 2):
-        save(build_federation(digits, seed, "label_swap", **settings), tmp_path / "f.safetensors")
+        made = build_federation(digits, seed, "label_swap", **settings)
+        save(made, tmp_path / "f.safetensors", digits.digest)
         names.append(load(tmp_path / "f.safetensors")[1])
     assert names[0] == names[1] != names[2]
+
+
+def test_rows_of_other_data_are_refused(digits, tmp_path):
+    path = tmp_path / "f.safetensors"
+    save(build_federation(digits, 0, "label_swap", clients=5, groups=2), path, digits.digest)
+    assert load(path, digits.digest)[1] == load(path)[1]
+    with pytest.raises(InputError, match="lists rows of other data"):
+        load(path, "0" * 64)
 
 
 def told(path, begins="{} is damaged ("):
@@ -128,7 +137,7 @@ def told(path, begins="{} is damaged ("):
 @pytest.mark.parametrize("kept", [0, 7, 8, 100, 0.5, -1])
 def test_truncated_file_is_told(federation, tmp_path, kept):
     path = tmp_path / "f.safetensors"
-    save(federation, path)
+    save(federation, path, "0" * 64)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole)) if isinstance(kept, float) else kept])
     told(path)
@@ -158,7 +167,7 @@ def test_another_kind_of_file_is_told(digits, tmp_path):
 )
 def test_altered_header_is_told(federation, tmp_path, good, bad):
     path = tmp_path / "f.safetensors"
-    save(federation, path)
+    save(federation, path, "0" * 64)
     whole = path.read_bytes()
     assert good in whole
     path.write_bytes(whole.replace(good, bad))

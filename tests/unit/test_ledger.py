@@ -138,7 +138,11 @@ def test_small_ledger_is_accepted(write):
             {},
             "claims.CFL-F1-a.holds_if = {} is not allowed: dictionary",
         ),
-        ("studies/one", STUDY, "'one' is there twice among encoders, groupings, runs and studies"),
+        (
+            "studies/one",
+            STUDY,
+            "'one' is there twice among encoders, groupings, studies, runs and the",
+        ),
         ("runs/a run", {}, "the name 'a run'; allowed are letters, digits, `_` and `-`"),
     ],
 )

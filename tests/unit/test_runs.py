@@ -53,7 +53,7 @@ def inputs(tmp_path_factory):
     datasets.save(data, folder / "data.safetensors")
     settings = {"clients": 4, "groups": 2, "samples": 20, "newcomers": 5}
     built = build_federation(data, 0, "label_permutation", **settings)
-    federations.save(built, folder / "federation.safetensors")
+    federations.save(built, folder / "federation.safetensors", data.digest)
     return {"data": folder / "data.safetensors", "federation": folder / "federation.safetensors"}
 
 
@@ -267,7 +267,7 @@ def test_a_checkpoint_of_another_federation_is_not_continued(inputs, tmp_path, m
     data = datasets.load(inputs["data"])
     settings = {"clients": 4, "groups": 2, "samples": 20, "newcomers": 5}
     other = build_federation(data, 1, "label_permutation", **settings)
-    federations.save(other, tmp_path / "other.safetensors")
+    federations.save(other, tmp_path / "other.safetensors", data.digest)
     lines = execute(inputs, tmp_path, federation=tmp_path / "other.safetensors")
     assert not any("continuing" in line for line in lines)
 

@@ -58,7 +58,7 @@ def files(clients, tmp_path_factory):
     """The same clients, as the workflow keeps them."""
     folder = tmp_path_factory.mktemp("files")
     datasets.save(clients.dataset, folder / "data")
-    federations.save(clients.federation, folder / "federation")
+    federations.save(clients.federation, folder / "federation", clients.dataset.digest)
     return {"data": folder / "data", "federation": folder / "federation"}
 
 

@@ -125,10 +125,11 @@ def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
     return {name: np.ascontiguousarray(getattr(dataset, name)) for name in names}
 
 
-def load(path: Path) -> Dataset:
-    """Read a dataset written by `save`, and compute its digest again (half a second per GB).
+def load(path: Path, name: str | None = None) -> Dataset:
+    """Read a dataset written by `save`, and compare its digest (half a second per GB).
 
-    Raises: InputError if the file is missing, truncated, altered or something else.
+    Raises: InputError if the file is missing, truncated, altered or something else, such as the
+        data of another `name`.
     """
     try:
         with safe_open(path, framework="numpy") as stored:
@@ -141,6 +142,8 @@ def load(path: Path) -> Dataset:
     except (OSError, SafetensorError, TypeError, KeyError, ValueError) as error:
         raise set_aside(path, f"it is not a whole dataset file ({error})") from error
     problem, known = _problem(dataset), dataset.digest
+    if name not in (None, dataset.name):
+        problem = f"it has the data of {dataset.name}, wanted are those of {name}"
     if not problem and (found := content_digest(dataset)) != known:
         problem = f"its content was altered (SHA-256 {found[:16]}..., recorded {known[:16]}...)"
     if problem:

@@ -2,9 +2,12 @@
 
 import io
 import shutil
+import socket
 import time
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +23,8 @@ from clustered_fl.files import replacing
 __numerics__ = "content"
 
 ATTEMPTS = 3
+PATIENCE = 10
+"""Seconds to wait for an answer of a host."""
 _FILE = "{}-00000-of-00001.parquet"
 
 
@@ -48,6 +53,26 @@ def download(entry: Entry, folder: Path) -> None:
     )
 
 
+def require_network(entry: Entry, address: str) -> None:
+    """Without any network the libraries would try for more than a minute.
+
+    Behind a proxy, which may be the only one to reach the host, they try nevertheless.
+
+    Raises: InputError if the host cannot be reached.
+    """
+    if getproxies():
+        return
+    host = urlsplit(address).hostname or address
+    try:
+        socket.create_connection((host, 443), PATIENCE).close()
+    except OSError as error:
+        raise InputError(
+            f"cannot download {entry.hub}, because {host} cannot be reached ({error}): connect to "
+            "the network, or copy the files by hand and give mirror=<folder>, or source=builtin "
+            "for stand-ins"
+        ) from error
+
+
 def _from_hub(entry: Entry, folder: Path) -> None:
     """Fetch every split at the pinned revision, however the hub lays them out."""
     if entry.revision is None:
@@ -56,7 +81,9 @@ def _from_hub(entry: Entry, folder: Path) -> None:
             f"downloaded: put its files into a mirror under {entry.hub}, use the source `mirror`"
         )
     import datasets
+    from huggingface_hub.constants import ENDPOINT
 
+    require_network(entry, ENDPOINT)
     cache = folder / "cache"
     pinned = {"revision": entry.revision, "cache_dir": str(cache)}
     for split in entry.splits:
@@ -70,6 +97,7 @@ def _from_torchvision(entry: Entry, folder: Path) -> None:
     """Fetch EMNIST (the only such dataset) and lay it out as the hub would, in PNG cells."""
     import torchvision
 
+    require_network(entry, torchvision.datasets.EMNIST.url)
     name = entry.hub.split("/")[1]
     for split in ("train", "test"):
         train = split == "train"

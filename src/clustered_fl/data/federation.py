@@ -58,25 +58,28 @@ class Federation:
         return np.union1d(self.train[client], self.tests_of(client))
 
 
-def save(federation: Federation, path: Path, *, made_by: Any = None) -> None:
+def save(federation: Federation, path: Path, data: str, made_by: Any = None) -> None:
     """Write the federation as safetensors, whole or not at all.
 
-    `made_by` is what decides it, settings and seed, by which a reader knows it from another.
+    Args:
+        data: digest of the dataset whose rows it lists.
+        made_by: what decides it, settings and seed, by which a reader knows it from another.
     """
     tensors = {name: np.ascontiguousarray(getattr(federation, name), np.int64) for name in _ARRAYS}
     for name, parts in (("train", federation.train), ("test", federation.test_sets)):
         tensors[f"{name}.rows"] = np.concatenate(parts).astype(np.int64)
         tensors[f"{name}.ends"] = np.cumsum([len(rows) for rows in parts], dtype=np.int64)
-    about = {"newcomers": federation.newcomers, "made_by": digest(made_by)}
+    about = {"newcomers": federation.newcomers, "data": data, "made_by": digest(made_by)}
     about["digest"] = content_digest(tensors, about)
     with replacing(path) as beside:
         save_file(tensors, beside, {"federation": json.dumps(about)})
 
 
-def load(path: Path, *, made_by: Any = None) -> tuple[Federation, str]:
+def load(path: Path, data: str | None = None, made_by: Any = None) -> tuple[Federation, str]:
     """A federation and the SHA-256 of its file (16 hex digits).
 
-    Raises: InputError if it is missing or damaged, or made by something else.
+    Raises: InputError if it is missing or damaged, made by something else, or lists the rows of
+        another dataset than the one with the digest `data`.
     """
     try:
         with safe_open(path, framework="numpy") as file:
@@ -93,6 +96,8 @@ def load(path: Path, *, made_by: Any = None) -> tuple[Federation, str]:
         about = {name: tensors[name] for name in _ARRAYS} | {"newcomers": header["newcomers"]}
     except (FileNotFoundError, PermissionError) as error:
         raise InputError(f"cannot read federation {path}: {error}") from error
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise set_aside(path, str(error)) from error
+    if data not in (None, made_of := header["data"]):
+        raise set_aside(path, f"it lists rows of other data (SHA-256 {made_of[:16]}...)")
     return Federation(train, tests, **about), hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -7,6 +7,7 @@ and can reach a network.
 import hashlib
 import io
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +43,16 @@ def files_there(folder: Path, split: str) -> list[Path]:
 def read_split(folder: Path, split: str, entry: Entry) -> Split:
     """Read and decode one split; InputError if a file is missing or not what the entry says."""
     files = shards(folder, split)
-    table = pa.concat_tables([_table(file, entry) for file in files])
+    try:
+        table = pa.concat_tables([_table(file, entry) for file in files])
+    except pa.ArrowException as error:
+        raise InputError(
+            f"the files of {folder} differ in their columns: {_again(entry)}"
+        ) from error
     if any(column.null_count for column in table.columns):
         raise InputError(f"{files[0]} has empty cells: {_again(entry)}")
     values = table[entry.column]
-    rows = values.to_pylist() if entry.is_text else _images(values, entry, files[0])
+    rows = _texts(values, entry, files[0]) if entry.is_text else _images(values, entry, files[0])
     classes = _class_names(files[0], entry)
     labels = _labels(table[entry.label], len(classes), entry, files[0])
     return Split(rows, labels, classes, _owners(table, entry, files[0]))
@@ -90,14 +96,33 @@ def _images(cells: pa.ChunkedArray, entry: Entry, file: Path) -> np.ndarray:
     mode, size = "L" if channels == 1 else "RGB", (width, height)
     for number, cell in enumerate(encoded):
         where = f"row {number} of {file}"
-        try:
-            image = Image.open(io.BytesIO(cell)).convert(mode)
-        except (OSError, TypeError) as error:
-            raise InputError(f"{where} is not an image ({error}): {_again(entry)}") from error
-        if image.size != size:
-            raise InputError(f"{where} is {image.size} pixels wide and high, expected {size}")
-        images[number] = np.asarray(image).reshape(height, width, -1)
+        images[number] = _decoded(cell, mode, size, where, entry).reshape(height, width, -1)
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+
+
+def _decoded(cell: bytes, mode: str, size: tuple[int, int], where: str, entry: Entry) -> np.ndarray:
+    """The pixels of one image, whose size is known before anything is decoded."""
+    try:
+        # Of an image that would fill the memory Pillow warns, or raises.
+        with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+            image = Image.open(io.BytesIO(cell))
+        if image.size == size:
+            return np.asarray(image.convert(mode))
+    # Pillow has no common class for what broken images of its many formats raise.
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{where} is not an image ({reason}): {_again(entry)}") from error
+    raise InputError(f"{where} is {image.size} pixels wide and high, expected {size}")
+
+
+def _texts(cells: pa.ChunkedArray, entry: Entry, file: Path) -> list[str]:
+    if not _is_text(cells.type):
+        raise InputError(f"{file}: column {entry.column} must hold texts, not {cells.type}")
+    return cells.to_pylist()
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _labels(column: pa.ChunkedArray, classes: int, entry: Entry, file: Path) -> np.ndarray:
@@ -115,7 +140,7 @@ def _owners(table: pa.Table, entry: Entry, file: Path) -> np.ndarray:
     if entry.owner is None:
         return np.empty(0, str)
     kind = table[entry.owner].type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    if not _is_text(kind):
         raise InputError(f"{file}: column {entry.owner} must hold strings, not {kind}")
     return np.array(table[entry.owner].to_pylist(), str)
 
@@ -123,9 +148,14 @@ def _owners(table: pa.Table, entry: Entry, file: Path) -> np.ndarray:
 def _class_names(file: Path, entry: Entry) -> tuple[str, ...]:
     """Class names in the file's own header; a partial copy may hold some of them only."""
     header = (pq.read_schema(file).metadata or {}).get(b"huggingface", b"{}")
-    features = json.loads(header).get("info", {}).get("features", {})
-    names = tuple(features.get(entry.label, {}).get("names", entry.classes))
+    try:
+        features = json.loads(header).get("info", {}).get("features", {})
+        names = tuple(features.get(entry.label, {}).get("names", entry.classes))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InputError(f"{file} has a header that cannot be read: {_again(entry)}") from error
     unknown = [name for name in names if name not in entry.classes]
     if unknown:
         raise InputError(f"{file} has a class {unknown[0]!r} that {entry.name} does not have")
+    if len(set(names)) < len(names):
+        raise InputError(f"{file} has a class twice: {_again(entry)}")
     return names

@@ -1,14 +1,15 @@
 """The table of datasets, `config/datasets.yaml`: where each comes from and how to know it again."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import Field, PositiveInt
 
 from clustered_fl.errors import InputError
 from clustered_fl.options import Strict, validated
+from clustered_fl.yaml_files import read_yaml
 
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -42,6 +43,7 @@ class Entry(Strict):
         owner: column that names the writer of a row, None if the publisher does not tell.
         shape: [C, H, W] of an image, or [T], the tokens of a text.
         content: digests of the complete data; where given, nothing else is accepted.
+        partial: digests of the partial copies that are known; where given, no other is accepted.
         stand_in: built-in generator used in its place, None if there is none yet.
     """
 
@@ -58,6 +60,7 @@ class Entry(Strict):
     owner: str | None = None
     shape: tuple[int, int, int] | tuple[int]
     content: Content | None = None
+    partial: tuple[Content, ...] = ()
     stand_in: str | None
 
     @property
@@ -91,14 +94,16 @@ class Composed(Strict):
 
 def read_registry(path: Path) -> dict[str, Entry | Composed]:
     """Read and check the table of datasets; InputError if it is missing or wrong."""
-    try:
-        table = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise InputError(f"cannot read the table of datasets {path}: {error}") from error
+    table = read_yaml(path)
     if not isinstance(table, dict) or not all(isinstance(row, dict) for row in table.values()):
         raise InputError(f"{path} must map the name of every dataset to its properties")
     registry = {}
     for name, row in table.items():
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", str(name)):
+            raise InputError(
+                f"{path}: the name {str(name)[:60]!r}; allowed are small letters, digits and "
+                "`_`, at most 40, the first one a letter"
+            )
         kind = Composed if "union" in row else Entry
         registry[name] = validated(kind, f"{path}: {name}", row | {"name": name}, "key")
     for entry in registry.values():

@@ -10,7 +10,7 @@ from clustered_fl.data.dataset import Dataset, Split
 from clustered_fl.data.download import download
 from clustered_fl.data.owners import divide, numbered
 from clustered_fl.data.parquet import content_digest, files_there, read_split
-from clustered_fl.data.registry import Entry, find, read_registry
+from clustered_fl.data.registry import Content, Entry, find, read_registry
 from clustered_fl.errors import InputError
 
 SOURCES = ("builtin", "mirror", "download")
@@ -85,13 +85,40 @@ def read_mirror(
     missing = _missing(splits, entry)
     if missing and (require_complete or entry.content):
         raise InputError(f"{folder} holds only {missing}: {_remedy(entry, folder)}")
+    _require_known(splits, entry, folder, missing)
+    return _canonical(splits, entry, source, missing)
+
+
+def _require_known(splits: dict[str, Split], entry: Entry, folder: Path, missing: str) -> None:
+    """Refuse other data in the place of the dataset's, as far as the entry has digests of them.
+
+    A partial copy could be anything with the same columns, such as MNIST in the place of EMNIST.
+    Where no digest is given, all classes must be there at least.
+    """
+    known = [entry.content] if entry.content else list(entry.partial if missing else ())
+    if not known:
+        if _classes(splits) < len(entry.classes):
+            raise InputError(f"{folder} holds only {missing}: {_remedy(entry, folder)}")
+        return
+    found = {split: content_digest(splits[split]) for split in ("train", "test")}
     for split, digest in entry.content or ():
-        if (found := content_digest(splits[split])) != digest:
+        if found[split] != digest:
             raise InputError(
                 f"the {split} rows in {folder} are not those of {entry.name} (SHA-256 "
-                f"{found[:16]}..., expected {digest[:16]}...): delete them, fetch {entry.hub} again"
+                f"{found[split][:16]}..., expected {digest[:16]}...): delete them, fetch "
+                f"{entry.hub} again"
             )
-    return _canonical(splits, entry, source, missing)
+    if Content(**found) not in known:
+        raise InputError(
+            f"{folder} holds only {missing}, and is no copy of {entry.name} that is known: "
+            f"{_remedy(entry, folder)}, or, if you trust it, add {{train: {found['train']}, test: "
+            f"{found['test']}}} to `partial` of {entry.name} in the table of datasets"
+        )
+
+
+def _classes(splits: dict[str, Split]) -> int:
+    """Number of classes that have rows."""
+    return len(np.unique(np.concatenate([split.labels for split in splits.values()])))
 
 
 def _remedy(entry: Entry, folder: Path) -> str:
@@ -111,7 +138,7 @@ def _missing(splits: dict[str, Split], entry: Entry) -> str:
     if not entry.rows.test:
         # One official split: a copy with its own test rows is complete when the sum is.
         counts = [(train + test, entry.rows.train, "rows")]
-    counts.append((len(splits["train"].classes), len(entry.classes), "classes"))
+    counts.append((_classes(splits), len(entry.classes), "classes"))
     return ", ".join(f"{n:,} of {all_:,} {what}" for n, all_, what in counts if n != all_)
 
 

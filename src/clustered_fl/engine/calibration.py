@@ -17,6 +17,7 @@ import torch
 from clustered_fl.engine.training import PATHS, Engine, supported
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import Workload
+from clustered_fl.errors import InputError
 from clustered_fl.files import digest, read_json, replacing
 from clustered_fl.models.numerics import NUMERICS
 
@@ -33,12 +34,14 @@ def calibrate(engine: Engine, folder: Path, tell: Callable[[str], None]) -> None
     """Let `engine` use the fastest path for its kind of run, and `tell` the decision and why.
 
     Decisions are kept in `folder`, one file each; empty it to measure anew.
+
+    Raises: InputError if one cannot be read.
     """
     kind = _kind(engine.workload)
     path = folder / f"{digest(kind)}.json"
     if not path.exists():
         _keep(path, {"kind": kind, "seconds_per_step": measure(engine.workload)})
-    seconds = read_json(path)["seconds_per_step"]
+    seconds = _kept(path)
     limit = WORTH * min(seconds.values())
     chosen = next(name for name in PATHS if seconds.get(name, float("inf")) <= limit)
     engine.use(chosen)
@@ -91,6 +94,16 @@ def _shortened(workload: Workload) -> Workload:
     train = tuple(rows[:most] for rows in workload.federation.train[:count])
     federation = replace(workload.federation, train=train)
     return replace(workload, federation=federation, settings=replace(workload.settings, epochs=1))
+
+
+def _kept(path: Path) -> dict[str, float]:
+    """Seconds per step of each path that was measured; InputError if the file has no such."""
+    found = read_json(path)
+    seconds = found.get("seconds_per_step") if isinstance(found, dict) else None
+    named = isinstance(seconds, dict) and seconds and seconds.keys() <= PATHS.keys()
+    if not named or not all(isinstance(each, float) and each > 0 for each in seconds.values()):
+        raise InputError(f"{path} is no measurement of paths; delete it to measure anew")
+    return seconds
 
 
 def _keep(path: Path, content: dict[str, Any]) -> None:

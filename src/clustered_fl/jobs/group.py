@@ -47,9 +47,10 @@ def execute(
         device: of the network; a grouping without one computes on the CPU.
     Raises: InputError if the method cannot profile clients by a run, or do what is asked for.
     """
-    place, dataset = prepared(device if encoder else "cpu", tell), datasets.load(data)
-    made_by, options = [config.get("federation"), config["seed"]], dict(config["method"])
-    known, known_digest = federations.load(federation, made_by=made_by)
+    place = prepared(device if encoder else "cpu", tell)
+    dataset, options = datasets.load(data, config["dataset"]), dict(config["method"])
+    made_by = [config.get("federation"), config["seed"]]
+    known, known_digest = federations.load(federation, dataset.digest, made_by)
     method = import_module(grouping_module(name := options.pop("name", "")))
     settings = call(method.Settings, f"grouping {name}", options)
     below = seal.read_record(encoder) if encoder else None

@@ -183,8 +183,11 @@ def execute(
         path: how clients are trained, key of `PATHS`, or "auto" for the fastest.
     """
     place = prepared(device, tell)
-    dataset, made_by = datasets.load(data), [config.get("federation"), config["seed"]]
-    clients, clients_digest = federations.load(federation, made_by=made_by)
+    dataset, made_by = (
+        datasets.load(data, config["dataset"]),
+        [config["federation"], config["seed"]],
+    )
+    clients, clients_digest = federations.load(federation, dataset.digest, made_by)
     engine = build_engine(config, dataset, clients, place, workers)
     if path == "auto":
         calibrate(engine, paths, tell)

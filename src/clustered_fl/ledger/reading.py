@@ -5,31 +5,17 @@ edit of that file; unknown keys and dangling names are refused by name.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from clustered_fl.errors import InputError
-from clustered_fl.ledger.resolution import check_changes
-from clustered_fl.ledger.schema import Artefact, Grouping, Run, Selection
+from clustered_fl.ledger.resolution import check_changes, check_names
+from clustered_fl.ledger.schema import Artefact, Grouping, Run, Selection, allowed_name
 from clustered_fl.ledger.tables import Cell, Table, expand
 from clustered_fl.ledger.written import Ledger, Written
 from clustered_fl.options import validated
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """Reads 1e-3 as the number it is; in YAML 1.1 a number with an exponent needs a point.
-
-    The loader in C, where there is one, is several times as fast.
-    """
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+$"), list("+-0123456789")
-)
+from clustered_fl.yaml_files import read_yaml
 
 
 def load_ledger(path: Path) -> Ledger:
@@ -38,36 +24,15 @@ def load_ledger(path: Path) -> Ledger:
     Raises:
         InputError: if it cannot be read, has an unknown key or names something that is not there.
     """
-    written = validated(Written, str(path), _content(path), "key")
+    written = validated(Written, str(path), read_yaml(path), "key")
+    if written.paper != path.stem:
+        raise InputError(f"{path}: the paper is called {written.paper!r}; allowed is {path.stem!r}")
     try:
         ledger = _expanded(written)
         check_changes(ledger)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     return ledger
-
-
-def _content(path: Path) -> Any:
-    try:
-        loader = _Loader(path.read_text())
-        node = loader.get_single_node()
-        _check_unique(path, node)
-        return loader.construct_document(node) if node else None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"cannot read {path}: {' '.join(str(error).split())}") from error
-
-
-def _check_unique(path: Path, node: yaml.Node | None) -> None:
-    """In YAML a key given twice silently means the second: a pasted run would hide another."""
-    if not isinstance(node, yaml.MappingNode):
-        return
-    for key, count in Counter(name.value for name, _ in node.value).items():
-        if count > 1:
-            line = node.start_mark.line + 1
-            where = f"in the part that begins in line {line}"
-            raise InputError(f"{path}: {key!r} is there twice {where}")
-    for _, value in node.value:
-        _check_unique(path, value)
 
 
 def _expanded(written: Written) -> Ledger:
@@ -80,7 +45,7 @@ def _expanded(written: Written) -> Ledger:
             for name, entry in getattr(table, key).items():
                 if name in found[key]:
                     raise InputError(f"{what} {name} is there twice, once as a cell of a table")
-                found[key][name] = validated(model, f"{what} {name}", entry, "key")
+                found[key][allowed_name(name)] = validated(model, f"{what} {name}", entry, "key")
     cells = tuple(cell for table in tables for cell in table.cells)
     ledger = Ledger.model_construct(**found, cells=cells)
     _check_names(ledger)
@@ -94,9 +59,7 @@ def _expanded(written: Written) -> Ledger:
 
 def _check_names(ledger: Ledger) -> None:
     """What is computed has a name of its own, and everything that something refers to exists."""
-    for name, count in Counter(ledger.computed).items():
-        if count > 1:
-            raise InputError(f"{name!r} is there twice among encoders, groupings, runs and studies")
+    check_names(ledger)
     for user, kind, name in _references(ledger):
         if name not in getattr(ledger, kind):
             one = "study" if kind == "studies" else kind.removesuffix("s")

@@ -1,5 +1,6 @@
 """What a ledger computes at one scale: settings merged, sweeps written out."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from clustered_fl.ledger.schema import (
     Scale,
     Sweep,
 )
-from clustered_fl.ledger.written import Ledger
+from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.models import RECONSTRUCTING_MODELS
 from clustered_fl.options import validated
 
@@ -85,6 +86,30 @@ def _members(
         for key in reversed(sweep.setting.split(".")):
             nested = {key: nested}
         yield f"{name}_{value}", nested
+
+
+def record_names(ledger: Ledger) -> list[str]:
+    """Names of everything that leaves records at any scale, and of the sweeps that they are of."""
+    found = []
+    for section in SECTIONS.values():
+        for name, entry in getattr(ledger, section).items():
+            sweep = getattr(entry, "sweep", None)
+            members = (member for scale in SCALES for member, _ in _members(name, sweep, scale))
+            found += dict.fromkeys((name, *members))
+    return found
+
+
+def check_names(ledger: Ledger) -> None:
+    """Everything that leaves records has a name, and so a folder, of its own.
+
+    Raises: InputError if two names differ in nothing but capitals, which some disks do not tell.
+    """
+    for name, count in Counter(map(str.casefold, record_names(ledger))).items():
+        if count > 1:
+            raise InputError(
+                f"{name!r} is there twice among encoders, groupings, studies, runs and the runs "
+                "that sweeps stand for"
+            )
 
 
 def check_changes(ledger: Ledger) -> None:

@@ -13,24 +13,56 @@ SCALES: tuple[Scale, ...] = ("demo", "desktop", "paper")
 Word = Literal["sgd", "adam", "all", "last"]
 """What local training may be told in words."""
 
-_NAME = re.compile(r"[A-Za-z][\w-]*")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,79}")
+RULES = (
+    "dataset",
+    "drift",
+    "partition",
+    "encoder",
+    "grouping",
+    "train",
+    "study",
+    "figure",
+    "table",
+)
+RULES += ("verdicts", "test_results", "report_site", "publish", "archive", "all")
+RULES += ("restore_encoder", "restore_grouping", "restore_run", "restore_study")
+RESERVED = frozenset((*RULES, "none"))
+"""What neither a target nor a record can be called: names of rules, and the word for no name."""
 
 
-def _allowed(name: str) -> str:
+def allowed_name(name: str) -> str:
+    """The name, if it can be part of file names, targets and links; InputError if it cannot."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"the name {name!r}; allowed are letters, digits, `_` and `-`")
+        raise InputError(
+            f"the name {name[:60]!r}; allowed are letters, digits, `_` and `-`, at most 80, the "
+            "first one a letter"
+        )
     return name
 
 
-Name = Annotated[str, AfterValidator(_allowed)]
+def _distinct(values: list[Any]) -> list[Any]:
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        raise InputError(f"{twice!r} is there twice; allowed is each once")
+    return values
+
+
+Name = Annotated[str, AfterValidator(allowed_name)]
 """What something is called in file names, targets and links."""
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Seeds = Annotated[list[Seed], AfterValidator(_distinct)]
+Minutes = dict[Scale, Annotated[float, Field(ge=0)]]
+Notebook = Annotated[str, Field(pattern=r"^(\w[\w.-]*/)*\w[\w.-]*\.ipynb$")]
 
 
 class Sweep(Strict):
     """One run per value of one setting; the runs are called `<run>_<value>`."""
 
     setting: str = Field(description="dotted path into the run, e.g. `federation.samples`")
-    values: dict[Scale, list[int | float]] = Field(description="values per scale")
+    values: dict[Scale, Annotated[list[int | float], AfterValidator(_distinct)]] = Field(
+        description="values per scale"
+    )
 
 
 class Configuration(Strict):
@@ -63,7 +95,7 @@ class Computed(Strict):
     expected: str = Field(
         default="", description="expected outcome, where no table or claim has it"
     )
-    minutes: dict[Scale, float] = Field(description="expected minutes per seed on one CPU core")
+    minutes: Minutes = Field(description="expected minutes per seed on one CPU core")
     scales: dict[Scale, dict[str, Any]] = Field(
         default={}, description="settings that differ at a scale, nested like the entry"
     )
@@ -73,7 +105,7 @@ class Run(Computed, Configuration):
     """A training: federation x model x local training x method, for some seeds."""
 
     memory_mb: int = Field(default=3000, ge=1, description="memory to reserve, at any scale")
-    seeds: dict[Scale, list[int]] = Field(description="seeds per scale; none: not run there")
+    seeds: dict[Scale, Seeds] = Field(description="seeds per scale; none: not run there")
     sweep: Sweep | None = Field(default=None, description="one run per value of one setting")
 
 
@@ -110,7 +142,7 @@ class GroupingConfiguration(Strict):
 class Grouping(Computed, GroupingConfiguration):
     """Which clients are related, found once before training, for some seeds."""
 
-    seeds: dict[Scale, list[int]] = Field(description="seeds per scale; none: not found there")
+    seeds: dict[Scale, Seeds] = Field(description="seeds per scale; none: not found there")
     signatures: bool = Field(
         default=False,
         description="whether a figure shows what clients sent, which is then published",
@@ -149,7 +181,7 @@ class Artefact(Strict):
     caption: str = Field(description="what is seen and how it was made")
     published: str = Field(description="what the paper's item shows, with its numbers")
     where: str = Field(description="place in the paper")
-    notebook: str = Field(description="path below `notebooks/`")
+    notebook: Notebook = Field(description="path below `notebooks/`")
     runs: list[str] = Field(default=[], description="runs that the notebook reads")
     studies: list[str] = Field(default=[], description="studies that the notebook reads")
     groupings: list[str] = Field(default=[], description="groupings that the notebook reads")

@@ -32,6 +32,7 @@ class Settings(Strict):
     )
     mirror: str | None = Field(
         default=None,
+        min_length=1,
         description="folder with datasets as `hf download --repo-type dataset` leaves them: "
         "`<mirror>/<namespace>/<name>/*.parquet`",
     )
@@ -72,12 +73,15 @@ def read_settings(content: dict[str, Any]) -> Settings:
 
     Raises: InputError if a key or a value is not allowed, or the mirror is missing.
     """
+    told = content.get("archive")  # the command line has texts
+    content = content | ({"archive": told == "true"} if told in ("true", "false") else {})
     settings = validated(Settings, "the configuration", content, "key")
-    if settings.data_source == "mirror":
-        if not settings.mirror:
-            raise InputError("source=mirror needs mirror=<folder>")
-        if not Path(settings.mirror).is_dir():
-            raise InputError(
-                f"the mirror folder {settings.mirror} does not exist; give mirror=<folder>"
-            )
+    if "mirror" in content and settings.mirror is None:  # `mirror=$UNSET` would mean to download
+        raise InputError("mirror is empty; give mirror=<folder>, or leave it out to download")
+    if settings.data_source == "mirror" and not settings.mirror:
+        raise InputError("source=mirror needs mirror=<folder>")
+    if settings.mirror and not Path(settings.mirror).is_dir():
+        raise InputError(
+            f"the mirror folder {settings.mirror} does not exist; give mirror=<folder>"
+        )
     return settings

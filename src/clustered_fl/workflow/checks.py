@@ -6,8 +6,11 @@ fills the clients that are asked for.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from inspect import isfunction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,10 +18,16 @@ import numpy as np
 from clustered_fl.claims import bounds
 from clustered_fl.claims.binding import bind, function_of
 from clustered_fl.data.partitions import partition_settings
+from clustered_fl.data.registry import Composed, Entry
 from clustered_fl.errors import InputError
 from clustered_fl.groupings import grouping_module
-from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
-from clustered_fl.ledger.schema import SCALES, Claim
+from clustered_fl.ledger.resolution import (
+    record_names,
+    resolved_encoders,
+    resolved_groupings,
+    resolved_runs,
+)
+from clustered_fl.ledger.schema import RESERVED, SCALES, Claim
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.methods import method_module
 from clustered_fl.models import TEXT_MODELS, model_entry
@@ -31,16 +40,23 @@ OF_A_GROUPING = ("relatedness", "placed", "later")
 """Settings of a method that the job gives itself, and a ledger may not."""
 
 Settings = dict[str, Any]
+Registry = Mapping[str, Entry | Composed]
 Part = tuple[str, str, Settings]
 """Where it is, in words; the kind of part, a key of `CHECKS`; what is set."""
 
 
-def check(ledgers: Mapping[str, Ledger], datasets: Collection[str]) -> None:
+def check(
+    ledgers: Mapping[str, Ledger],
+    datasets: Registry,
+    beside: Mapping[str, Ledger] = MappingProxyType({}),
+) -> None:
     """Build the settings of everything at every scale.
 
+    Args:
+        beside: further ledgers, which have names only.
     Raises: InputError naming the entry and what is allowed.
     """
-    _require_one_home(ledgers)
+    _require_one_home({**beside, **ledgers})
     seen = set()
     for ledger in ledgers.values():
         for where, kind, settings in _parts(ledger, datasets):
@@ -65,14 +81,17 @@ def _named(where: str) -> Iterator[None]:
 
 def _require_one_home(ledgers: Mapping[str, Ledger]) -> None:
     """All papers share their targets and the folders of their records."""
-    homes: dict[str, str] = dict.fromkeys(ledgers, "name of a paper")
+    homes = dict.fromkeys(RESERVED, "a word of the workflow")
+    homes |= dict.fromkeys(map(str.casefold, ledgers), "name of a paper")
     for paper, ledger in ledgers.items():
-        for name in (*ledger.computed, *ledger.artefacts):
-            if homes.setdefault(name, paper) != paper:
-                raise InputError(f"{paper}: the name {name!r} is taken ({homes[name]})")
+        if paper.casefold() in RESERVED:
+            raise InputError(f"{paper}: a word of the workflow is no name of a paper")
+        for name in (*record_names(ledger), *ledger.artefacts):
+            if homes.setdefault(name.casefold(), paper) != paper:
+                raise InputError(f"{paper}: the name {name!r} is taken ({homes[name.casefold()]})")
 
 
-def _parts(ledger: Ledger, datasets: Collection[str]) -> Iterator[Part]:
+def _parts(ledger: Ledger, datasets: Registry) -> Iterator[Part]:
     for scale in SCALES:
         found: dict[str, Settings] = {}
         for name, run in resolved_runs(ledger, scale).items():
@@ -95,8 +114,18 @@ def _parts(ledger: Ledger, datasets: Collection[str]) -> Iterator[Part]:
             yield from ((f"{where} at scale {scale}", kind, each) for kind, each in parts.items())
 
 
-def _data(config: Settings, datasets: Collection[str]) -> Settings:
-    return {"dataset": {"name": config["dataset"], "known": sorted(datasets)}}
+def _data(config: Settings, datasets: Registry) -> Settings:
+    name = config["dataset"]
+    clients = {"clients": {"rows": _rows(name, datasets)} | config.get("federation", {})}
+    return {"dataset": {"name": name, "known": sorted(datasets)}} | clients
+
+
+def _rows(name: str, datasets: Registry) -> int:
+    """Rows that a dataset has at most."""
+    entry = datasets.get(name)
+    if isinstance(entry, Composed):
+        return sum(_rows(part, datasets) for part in entry.union)
+    return entry.rows.train + entry.rows.test if entry else 0
 
 
 def _dataset(settings: Settings) -> None:
@@ -108,6 +137,15 @@ def _dataset(settings: Settings) -> None:
 def _federation(settings: Settings) -> None:
     kind, own = _taken(settings, "kind")
     validated(partition_settings(kind), f"partition {kind}", own)
+
+
+def _clients(settings: Settings) -> None:
+    """What no dataset can fill, after the settings themselves have passed."""
+    for key in ("clients", "samples", "newcomers"):
+        if (settings.get(key) or 0) > settings["rows"]:
+            raise InputError(f"{key} = {settings[key]}; the dataset has {settings['rows']:,} rows")
+    if settings.get("groups", 1) > settings.get("clients", math.inf):
+        raise InputError(f"{settings['groups']} groups need as many clients, or more")
 
 
 def _model(settings: Settings) -> None:
@@ -157,15 +195,24 @@ def _encoder_training(settings: Settings) -> None:
 def _study(settings: Settings) -> None:
     name, own = _taken(settings, "function")
     module, _, function = f"clustered_fl.theory.{name}".rpartition(".")
-    study = declared(module, function)
+    study = _function(module, function)
     if not hasattr(study, "tables"):
         raise InputError(f"{name} declares no tables and is no study; decorate it with `leaves`")
     call(study, f"study {name}", own, seed=0)
 
 
+def _function(module: str, name: str, given: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A function of a module that others may call."""
+    found = declared(module, name, given)
+    if not isfunction(found) or name.startswith("_"):
+        raise InputError(f"{module} has no function {name}")
+    return found
+
+
 CHECKS: dict[str, Callable[[Settings], None]] = {
     "dataset": _dataset,
     "federation": _federation,
+    "clients": _clients,
     "model": _model,
     "training": _training,
     "method": _method,
@@ -179,7 +226,7 @@ CHECKS: dict[str, Callable[[Settings], None]] = {
 def check_claim(claim: Claim, ledger: Ledger) -> None:
     """Refuse a measure that does not exist, other arguments than it has, unreadable bounds."""
     module, function = function_of(claim.measure)
-    measure = declared(f"clustered_fl.claims.{module}", function, ("evidence",))
+    measure = _function(f"clustered_fl.claims.{module}", function, ("evidence",))
     bound = bind(claim.measure, measure, ledger)
     call(measure, f"measure {bound.function}", bound.arguments, evidence=None)
     for each in claim.holds_if.values():

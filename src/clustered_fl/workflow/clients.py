@@ -73,4 +73,6 @@ def key_of(config: Config) -> str:
 def code_of(config: Config) -> str:
     """Fingerprint of the code that makes a federation."""
     kind = partition_module(config["federation"].get("kind", ""))
-    return of_code("clustered_fl.data.partitions:build_federation", kind)
+    return of_code(
+        "clustered_fl.data.partitions:build_federation", "clustered_fl.data.federation", kind
+    )

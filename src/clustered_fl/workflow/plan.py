@@ -1,7 +1,9 @@
 """The ledgers at one scale, as the workflow's rules ask for them."""
 
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ LEARNT = {"encoder": "encoder.safetensors", "run": "models.safetensors"}
 """What a grouping needs of an encoder or a profiler."""
 NVIDIA = Path("/dev/nvidiactl")
 """Device file of NVIDIA's driver; asking PyTorch would take seconds."""
-ABOUT = {"host", "revision", "licence", "citation"}
+ABOUT = {"host", "revision", "licence", "citation", "partial"}
 """What a dataset's entry says that does not decide its content."""
 
 
@@ -70,7 +72,7 @@ class Plan:
         self.ledgers = _read(ledgers, settings.papers)
         self._registry = read_registry(registry) if registry else {}
         if registry:
-            check(self.ledgers, self._registry)
+            check(self.ledgers, self._registry, _others(ledgers, self.ledgers))
         every = list(self.ledgers.values())
         self.encoder = self._kind("encoder", "encoders/{name}")
         self.study = self._kind("study", "studies/{name}")
@@ -105,6 +107,16 @@ class Plan:
                     f"{path} has only {found['note']}, and scale paper needs the complete data: "
                     "delete it, and give a complete mirror or source=download"
                 )
+
+    def require_folders(self) -> None:
+        """Refuse folders that nothing can be written to, before Snakemake fails in each job.
+
+        Raises: InputError naming the folder.
+        """
+        for folder in map(Path, (self.results, self.data, "logs")):
+            there = next(each for each in (folder, *folder.parents) if each.exists())
+            if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+                raise InputError(f"nothing can be written to {folder}: check {there.resolve()}")
 
     @property
     def gpu(self) -> int:
@@ -281,3 +293,12 @@ def _read(folder: Path, papers: tuple[str, ...] | None) -> dict[str, Ledger]:
             raise InputError(f"there is no paper {paper!r}; allowed are {', '.join(known)}")
     found = [load_ledger(folder / f"{paper}.yaml") for paper in papers or known]
     return {ledger.paper: ledger for ledger in sorted(found, key=lambda each: each.year)}
+
+
+def _others(folder: Path, asked: Iterable[str]) -> dict[str, Ledger]:
+    """The ledgers that are not asked for, as far as they can be read."""
+    found = {}
+    for path in sorted(folder.glob("*.yaml")):
+        with suppress(InputError):
+            found |= {} if path.stem in asked else {path.stem: load_ledger(path)}
+    return found

@@ -1,0 +1,355 @@
+"""Bad input of every kind, and what became of it; `test_bad_input.py` runs a few hundred cases.
+
+    python tests/properties/bad_input.py 20000
+
+runs as many as that and writes the table of `docs/reliability.md`. A case is decided without asking
+the package: what must be refused is wrong for any setting, such as NaN or a text for a number, and
+what may be accepted is listed here by hand. Of damaged files the original decides.
+"""
+
+import copy
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from damaged_files import DAMAGED
+
+from clustered_fl.data.registry import read_registry
+from clustered_fl.errors import InputError
+from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.ledger.settings import read_settings
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.workflow.checks import check
+
+ROOT = Path(__file__).parents[2]
+OUTCOMES = ("refused", "accepted", "silent", "traceback")
+START, END = "<!-- figures of bad_input.py -->", "<!-- end of them -->"
+
+SECTIONS = ("runs", "groupings", "encoders", "studies")
+BELOW = {"grouping": "groupings", "encoder": "encoders", "profiler": "runs"}
+ABOUT = {"title": "-", "authors": "-", "year": 2020, "versions": [], "artefacts": {}, "claims": {}}
+FREE = {"purpose", "expected"}
+"""Keys whose texts can be anything."""
+NULLABLE = {
+    *("clip", "samples", "held_out", "share", "drift", "pipelines", "eps_1", "alpha", "round"),
+    *("robustness", "groups", "grouping", "encoder", "profiler", "sweep"),
+}
+"""Keys that can be null, which means that they are not set."""
+ZERO = {
+    *(
+        "proximal",
+        "momentum",
+        "newcomers",
+        "epochs",
+        "dropout",
+        "minutes",
+        "demo",
+        "desktop",
+        "paper",
+    ),
+    *("gamma_max", "eps_1", "eps_2", "min_rounds", "images", "noise", "pretrain", "random_rounds"),
+    *("keep_every", "changed", "tuning_epochs", "again", "flags", "reconstruction", "seeds"),
+    *("normalise", "swaps", "schedule", "rounds"),
+}
+"""Keys of numbers that can be 0, or of lists that can hold one."""
+
+
+class Case(NamedTuple):
+    """One bad input.
+
+    Attributes:
+        kind: what is mutated, a row of the table.
+        what: for the reader of a failure.
+        attempt: gives what became of the input, anything that can be compared.
+        may_be: whether a result is legitimate; InputError always is.
+    """
+
+    kind: str
+    what: str
+    attempt: Callable[[], Any]
+    may_be: Callable[[Any], bool]
+
+
+def outcome(case: Case) -> tuple[str, str]:
+    """One of `OUTCOMES`, and the sentence or the error."""
+    try:
+        found = case.attempt()
+    except InputError as error:
+        whole = len(str(error).splitlines()) == 1 and len(str(error)) < 1500
+        return "refused" if whole else "traceback", str(error)
+    except Exception as error:
+        return "traceback", f"{type(error).__name__}: {error}"
+    return "accepted" if case.may_be(found) else "silent", ""
+
+
+# ---- Settings of the ledgers ---------------------------------------------------------------------
+
+
+def wrong(value: Any, key: str) -> Iterator[tuple[str, Any, bool]]:
+    """What a value is replaced by: a name, the new value, and whether it can be legitimate."""
+    if isinstance(value, bool):
+        yield from (("1 for true", 1, False), ("text for truth", "true", False))
+    elif isinstance(value, int | float):
+        yield from (("NaN", float("nan"), False), ("infinity", float("-inf"), False))
+        yield from (("truth for number", True, False), ("text for number", str(value), False))
+        yield "huge", 10**18, False
+        yield "negative", -abs(value) - 1, key == "normalise"
+        yield "zero", 0, key in ZERO
+    elif isinstance(value, str):
+        yield from (("number for text", 3, False), ("truth for text", True, False))
+        yield "misspelt", f"{value}x", key in FREE
+        yield "date", "2020-01-01", key in FREE
+    elif isinstance(value, list):
+        yield from (("text for list", "abc", False), ("number for list", 3, False))
+        yield "list in list", [value], False
+    elif isinstance(value, dict):
+        yield "unknown key", value | {"unknown": 1}, False
+        yield "list for mapping", [value], False
+    yield "mapping for value", {"unknown": value}, False
+    if not isinstance(value, list | dict) and value is not None:
+        yield "list for value", [value], False
+    yield "null", None, key in NULLABLE
+
+
+def places(part: Any, path: tuple = ()) -> Iterator[tuple]:
+    """Where there is a value, however deep."""
+    keys = part if isinstance(part, dict) else range(len(part)) if isinstance(part, list) else ()
+    for key in keys:
+        yield (*path, key)
+        yield from places(part[key], (*path, key))
+
+
+def replaced(content: Any, path: tuple, value: Any) -> Any:
+    """A copy with another value at a place."""
+    found = inner = copy.deepcopy(content)
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return found
+
+
+def at(content: Any, path: tuple) -> Any:
+    for key in path:
+        content = content[key]
+    return content
+
+
+def alone(ledger: Ledger, section: str, name: str) -> dict[str, Any]:
+    """A ledger with one entry and what it rests on."""
+    entry = getattr(ledger, section)[name].model_dump(exclude_unset=True)
+    found = ABOUT | {"paper": ledger.paper, section: {name: entry}}
+    for key, below in BELOW.items():
+        if entry.get(key):
+            inner = alone(ledger, below, entry[key])
+            for each in {*SECTIONS} & inner.keys():
+                found[each] = inner[each] | found.get(each, {})
+    return found
+
+
+class Ledgers:
+    """Mutations of the committed ledgers, each in a file of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._datasets = read_registry(ROOT / "config" / "datasets.yaml")
+        paths = sorted((ROOT / "config" / "papers").glob("*.yaml"))
+        self._texts = {path.stem: path.read_bytes() for path in paths}
+        self._table = (ROOT / "config" / "datasets.yaml").read_bytes()
+        ledgers = [load_ledger(path) for path in paths]
+        self._entries = list(self._distinct(ledgers))
+        self._claims = [(each, name) for each in ledgers for name in each.claims]
+
+    @staticmethod
+    def _distinct(ledgers: list[Ledger]) -> Iterator[tuple[Ledger, str, str]]:
+        """One entry of each set of keys, so that every setting of every kind is there."""
+        seen = set()
+        for ledger in ledgers:
+            for section in SECTIONS:
+                for name, entry in getattr(ledger, section).items():
+                    own = entry.model_dump(exclude_unset=True)
+                    parts = (own.get(key) or {} for key in ("federation", "method", "model"))
+                    kinds = tuple(part.get("kind", part.get("name")) for part in parts)
+                    keys = frozenset(map(str, places(own)))
+                    if (section, kinds, keys) not in seen:
+                        seen.add((section, kinds, keys))
+                        yield ledger, section, name
+
+    def settings(self, draw: random.Random) -> Case:
+        """One value of one entry replaced."""
+        ledger, section, name = draw.choice(self._entries)
+        content = alone(ledger, section, name)
+        content = yaml.safe_load(yaml.safe_dump(content))  # entries that are alike become several
+        chosen = draw.choice(list(places(content[section][name])))
+        path = (section, name, *chosen)
+        key = next(each for each in reversed(chosen) if isinstance(each, str))
+        how, value, may_be = draw.choice(list(wrong(at(content, path), key)))
+        text = yaml.safe_dump(replaced(content, path, value)).encode()
+        what = f"{ledger.paper} {'.'.join(map(str, path))}: {how}"
+        return Case("settings", what, self._loading(ledger.paper, text), lambda _: may_be)
+
+    def claims(self, draw: random.Random) -> Case:
+        """One argument of one measure, or one bound, replaced."""
+        ledger, name = draw.choice(self._claims)
+        content = yaml.safe_load(self._texts[ledger.paper])
+        claim = content["claims"][name]
+        path = draw.choice([("measure", key) for key in claim["measure"]] + [("holds_if",)])
+        value = draw.choice([3.5, True, [[]], {"unknown": 1}, float("nan"), "no such thing", ""])
+        text = yaml.safe_dump(replaced(content, ("claims", name, *path), value)).encode()
+        what = f"{ledger.paper} {name} {path}: {value!r}"
+        return Case("claims", what, self._loading(ledger.paper, text), lambda _: False)
+
+    def names(self, draw: random.Random) -> Case:
+        """An entry under a name that is another's, a rule's, or no name."""
+        ledger, section, name = draw.choice(self._entries)
+        content = alone(ledger, section, name)
+        bad = ["../../esc", "a(", "all", "train", "none", "a b", "", "é", "-a", "x" * 200, "a\nb"]
+        other = draw.choice([*bad, ".", "a/b", "ALL", "Figure", ledger.paper])
+        content[section] = content[section] | {other: content[section][name]}
+        text = yaml.safe_dump(content).encode()
+        what = f"{section} called {other!r}"
+        return Case("names", what, self._loading(ledger.paper, text), lambda _: False)
+
+    def yaml_files(self, draw: random.Random) -> Case:
+        """The bytes of a ledger or of the table of datasets, damaged."""
+        paper = draw.choice([*self._texts, "datasets"])
+        text = self._texts.get(paper, self._table)
+        how = draw.choice(list(SPOILT))
+        spoilt, may_be = SPOILT[how](text, draw)
+        return Case("YAML files", f"{paper}: {how}", self._loading(paper, spoilt), lambda _: may_be)
+
+    def _loading(self, paper: str, text: bytes) -> Callable[[], Any]:
+        path = self._folder / f"{paper}.yaml"
+
+        def attempt() -> Any:
+            path.write_bytes(text)
+            if paper == "datasets":
+                return read_registry(path)
+            return check({paper: load_ledger(path)}, self._datasets)
+
+        return attempt
+
+
+def _cut(text: bytes, draw: random.Random) -> tuple[bytes, bool]:
+    """Half a file; what remains may be a whole table of datasets."""
+    return text[: draw.randrange(len(text))], True
+
+
+def _flipped(text: bytes, draw: random.Random) -> tuple[bytes, bool]:
+    """Another byte somewhere; in a comment or in prose that is no harm."""
+    place = draw.randrange(len(text))
+    return text[:place] + bytes([draw.randrange(256)]) + text[place + 1 :], True
+
+
+def _twice(text: bytes, draw: random.Random) -> tuple[bytes, bool]:
+    """A top-level section pasted again."""
+    starts = [line for line in text.splitlines(keepends=True) if line[:1].isalpha()]
+    return text + b"\n" + draw.choice(starts).split(b":")[0] + b": {}\n", False
+
+
+def _bomb(text: bytes, draw: random.Random) -> tuple[bytes, bool]:
+    levels = draw.randrange(7, 30)
+    lines = [f"b{n}: &b{n} [{', '.join([f'*b{n - 1}'] * 9)}]" for n in range(1, levels)]
+    return "\n".join(["b0: &b0 [1]", *lines]).encode() + b"\n" + text, False
+
+
+def _appended(addition: bytes) -> Callable[[bytes, random.Random], tuple[bytes, bool]]:
+    return lambda text, draw: (text + b"\n" + addition, False)
+
+
+SPOILT: dict[str, Callable[[bytes, random.Random], tuple[bytes, bool]]] = {
+    "cut off": _cut,
+    "a byte changed": _flipped,
+    "a section twice": _twice,
+    "an alias bomb": _bomb,
+    "a cycle": _appended(b"cycle: &c {again: *c}"),
+    "not UTF-8": _appended(b"more: \xff\xfe"),
+    "brackets without end": _appended(b"more: " + b"[" * 100_000),
+    "a list as a key": _appended(b"? [1, 2]\n: 3"),
+    "a Python object": _appended(b"more: !!python/object/apply:os.system [ls]"),
+    "a huge number": _appended(b"more: " + b"9" * 5000),
+    "an unknown section": _appended(b"more: {a: 1}"),
+    "a control character": _appended(b"more: \0"),
+}
+
+# ---- The configuration ---------------------------------------------------------------------------
+
+CONFIGURATION = {
+    "scale": ("big", "", None, 1, True, ["demo"], "Demo"),
+    "papers": ("cfl", [], [1], [True], {"cfl": 1}, 3),
+    "source": ("usb", "", 1, True, "mirror"),
+    "mirror": ("/nowhere", "", None, 5, ["."], __file__),
+    "device": ("tpu", "", None, 0, "CPU", "cuda:0"),
+    "path": ("fast", "", None, 1),
+    "seeds": (0, -1, 1.5, "two", True, float("nan"), float("inf"), [1]),
+    "archive": ("maybe", 0, 1, None, []),
+    "workers": (0, 1, "many"),
+}
+
+
+def configuration(draw: random.Random) -> Case:
+    """One key of `--config` wrong."""
+    key = draw.choice(list(CONFIGURATION))
+    value = draw.choice(CONFIGURATION[key])
+    given = {"scale": "demo", "device": "auto"} | {key: value}
+    return Case("--config", f"{key}={value!r}", lambda: read_settings(given), lambda _: False)
+
+
+# ---- All of it -----------------------------------------------------------------------------------
+
+
+def cases(count: int, seed: int, folder: Path) -> Iterator[Case]:
+    """So many cases, the same for one seed: settings most often."""
+    ledgers, draw = Ledgers(folder), random.Random(seed)
+    made: dict[Callable[[random.Random], Case], int] = {ledgers.settings: 10, ledgers.names: 1}
+    made |= {ledgers.claims: 1, ledgers.yaml_files: 2, configuration: 1}
+    for name, damage in DAMAGED.items():
+        files = damage(folder / name.replace(" ", "_"))
+        made[lambda own, name=name, files=files: Case(name, *files(own))] = 2
+    kinds = draw.choices(list(made), list(made.values()), k=count)
+    yield from (kind(draw) for kind in kinds)
+
+
+def run(count: int, seed: int, folder: Path) -> tuple[dict[str, Counter], list[str]]:
+    """Numbers of outcomes of each kind, and a line for every case that went wrong."""
+    figures: dict[str, Counter] = {}
+    bad = []
+    for case in cases(count, seed, folder):
+        found, said = outcome(case)
+        figures.setdefault(case.kind, Counter())[found] += 1
+        if found in ("silent", "traceback"):
+            bad.append(f"{found}: {case.kind}: {case.what} {said}"[:400])
+    return figures, bad
+
+
+def table(figures: dict[str, Counter]) -> str:
+    """The figures as Markdown."""
+    lines = ["| what is bad | injected | refused in one sentence | accepted, rightly | silent | "]
+    lines[0] += "tracebacks |"
+    lines.append("|---|---|---|---|---|---|")
+    for kind in sorted(figures):
+        counts = [figures[kind][each] for each in OUTCOMES]
+        cells = (f"{number:,}" for number in (sum(counts), *counts))
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main(count: int, seed: int = 0) -> int:
+    """Run `count` cases and write their figures; 1 if any went wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        figures, bad = run(count, seed, Path(folder))
+    path = ROOT / "docs" / "reliability.md"
+    before, _, rest = path.read_text().partition(START)
+    after = rest.partition(END)[2]
+    written = f"{START}\n\n{count:,} cases, seed {seed}:\n\n{table(figures)}\n\n{END}"
+    path.write_text(f"{before}{written}{after}")
+    print(table(figures), *dict.fromkeys(bad), sep="\n")
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
