@@ -87,8 +87,8 @@ run cluster --workflow-profile profiles/slurm --slurm-init-seconds-before-status
 squeue --states=all --format='%.6i %.4t %.10l %.10M %.4C %.8m %k' | cut -c 1-150
 
 digests() {
-    (cd "$work/$1/results/demo" && find runs groupings encoders studies federations artefacts \
-        -type f ! -name cost.json ! -name '*.html' 2>/dev/null | sort | xargs sha256sum)
+    (cd "$work/$1/results/demo" && find . -type f ! -name cost.json ! -name '*.html' \
+        ! -path './paths/*' ! -path './checkpoints/*' | sort | xargs sha256sum)
 }
 digests local >"$work/local.sha256"
 digests cluster >"$work/cluster.sha256"

@@ -220,11 +220,15 @@ def test_a_change_reruns_what_depends_on_it(complete, name, old, new, expected):
 
 
 @pytest.mark.parametrize("file", STUDY)
-def test_a_study_that_lacks_a_file_is_made_again(complete, file):
+def test_a_study_that_lacks_a_file_is_made_again_when_it_is_read(complete, file):
+    """As every file in between: what is finished does not ask for it, what is made anew does."""
     path = complete.root / "results" / "demo" / "studies" / "cfl_violations" / file
     aside = path.rename(path.with_name(f"{file}.aside"))
     try:
-        assert rules(complete.plan("cfl_fig1")) == {"study_cfl_violations", "figure", "cfl_fig1"}
+        assert rules(complete.plan("cfl_fig1")) == set()
+        again = {"study_cfl_violations", "figure", "cfl_fig1"}
+        assert rules(complete.plan("cfl_fig1", "--forcerun", "figure")) == again
+        assert "study_cfl_violations" in rules(complete.plan(str(path.relative_to(complete.root))))
     finally:
         aside.rename(path)
 
