@@ -354,6 +354,24 @@ def test_changes_are_those_of_plain_training(profiler, folder, data, federation,
     assert found.shape == (8, whole - decoder)
 
 
+def test_trained_at_once_as_on_a_gpu_clients_change_a_model_in_the_same_way(
+    profiler, data, federation, monkeypatch
+):
+    class AtOnce(changes.Engine):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.use("stacked")
+
+    images, labels = torch.from_numpy(data.x), torch.from_numpy(data.y)
+    about = (images, labels, federation.train, federation.label_maps, SGD, 3)
+    one_by_one = updates(profiler, None, *about)
+    monkeypatch.setattr(changes, "Engine", AtOnce)
+    at_once = updates(profiler, None, *about)
+    for own, other in zip(at_once, one_by_one, strict=True):
+        assert (own - other).norm() < 1e-3 * other.norm()
+    assert not torch.equal(at_once, one_by_one)
+
+
 def test_a_client_learns_its_own_names(profiler, data, federation):
     """Concept shift, which WD sees and REPA cannot."""
     images, labels = torch.from_numpy(data.x), torch.from_numpy(data.y)
