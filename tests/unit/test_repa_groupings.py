@@ -13,6 +13,7 @@ from torch.nn.utils import vector_to_parameters
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data import federation as federations
 from clustered_fl.data.partitions import build_federation
+from clustered_fl.engine.stacked import Stacked
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
@@ -351,6 +352,30 @@ def test_changes_are_those_of_plain_training(profiler, folder, data, federation,
     whole = sum(p.numel() for p in network.parameters())
     decoder = sum(p.numel() for p in network.decoder.parameters())
     assert found.shape == (8, whole - decoder)
+
+
+def test_trained_at_once_as_on_a_gpu_clients_change_a_model_in_the_same_way(
+    profiler, data, federation, monkeypatch
+):
+    used = []
+
+    class AtOnce(changes.Engine):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.use("stacked")
+
+        def train(self, *arguments):
+            used.append(type(self._path))
+            return super().train(*arguments)
+
+    images, labels = torch.from_numpy(data.x), torch.from_numpy(data.y)
+    about = (images, labels, federation.train, federation.label_maps, SGD, 3)
+    one_by_one = updates(profiler, None, *about)
+    monkeypatch.setattr(changes, "Engine", AtOnce)
+    at_once = updates(profiler, None, *about)
+    for own, other in zip(at_once, one_by_one, strict=True):
+        assert (own - other).norm() < 1e-3 * other.norm()
+    assert used == [Stacked]
 
 
 def test_a_client_learns_its_own_names(profiler, data, federation):

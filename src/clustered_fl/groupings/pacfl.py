@@ -64,7 +64,8 @@ def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Fou
         of agreement with the true groups.
     Raises: InputError if a client has fewer images than vectors, or there are too few clients.
     """
-    pixels = (clients.images(rows).flatten(1).numpy() for rows in clients.rows[: clients.number])
+    present = clients.rows[: clients.number]
+    pixels = (clients.images(rows).flatten(1).cpu().numpy() for rows in present)
     bases = np.stack([basis(own, settings.vectors) for own in pixels])
     distances = apart(bases, settings.measure)
     groups, signatures = joined(distances, settings), bases.swapaxes(1, 2).astype(np.float32)

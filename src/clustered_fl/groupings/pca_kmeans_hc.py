@@ -49,7 +49,8 @@ def relate(clients: Clients, encoder: Autoencoder | None, settings: Settings, se
 
     Raises: InputError if there are more components than pixels, or too few samples for k.
     """
-    pixels = (clients.images(rows).flatten(1).numpy() for rows in clients.rows[: clients.number])
+    present = clients.rows[: clients.number]
+    pixels = (clients.images(rows).flatten(1).cpu().numpy() for rows in present)
     sent = [
         signature(principal_components(own, settings.dimensions), settings.k, seed, client)
         for client, own in enumerate(pixels)
