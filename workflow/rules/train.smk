@@ -54,13 +54,10 @@ rule train:
             trap "" INT TERM
             exec tee -a {log:q}
         )
-        killed() {{
-                    [ $? != 137 ] || echo \
-                        "error: {wildcards.name}, seed {wildcards.seed}, was killed, as the system does where" \
-                        "memory ends: {resources.mem_mb} MB were reserved, the last line of progress says how" \
-                        "many were used; reserve more: --set-resources train:mem_mb=<MB>"
-                }}
-        trap killed EXIT
+        said="error: {wildcards.name}, seed {wildcards.seed}, was killed, as the system does where memory \
+        ends: {resources.mem_mb} MB were reserved, the last line of progress says how many were used; \
+        reserve more with --set-resources train:mem_mb=<MB>"
+        trap 'if [ $? = 137 ]; then echo $said; fi' EXIT
         python -m clustered_fl train \
             --config {params.config:q} \
             --data {input.data:q} \
