@@ -196,6 +196,16 @@ def test_newcomers_descend_to_the_leaf_of_their_like(noise, permute):
     assert all(right) == (noise < 1)
 
 
+@pytest.mark.parametrize(("newcomers", "kept"), [(0, False), (1, True)])
+def test_many_updates_are_kept_for_newcomers_only(monkeypatch, newcomers, kept):
+    monkeypatch.setattr(cfl, "KEPT_BYTES", 0)
+    engine = make_engine()
+    engine.federation = replace(engine.federation, newcomers=newcomers)
+    state, _ = run(engine, SCHEDULE, ROUNDS)
+    assert any(name.endswith(".updates") for name in state.cached) is kept
+    assert [node.updates > 0 for node in state.tree[1:]] == [kept] * (len(state.tree) - 1)
+
+
 def test_newcomers_stay_at_the_root_of_an_undivided_tree():
     engine = make_engine(groups=(*NINE, 0), newcomers=1)
     state, _ = run(engine, cfl.Settings(), 2)

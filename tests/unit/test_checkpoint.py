@@ -83,6 +83,25 @@ def test_another_kind_of_file_is_nothing_to_continue(path):
     assert load(path, "this run") is None
 
 
+def test_damage_is_told_and_another_configuration_is_not(path):
+    lines = []
+    assert load(path, "another run", lines.append) is None
+    assert lines == []
+    content = bytearray(path.read_bytes())
+    content[-10] ^= 1
+    path.write_bytes(content)
+    assert load(path, "this run", lines.append) is None
+    why = "its content is not what was written"
+    assert lines == [f"the checkpoint {path} is damaged ({why}); starting at the beginning"]
+
+
+def test_content_does_not_count_against_the_limit_of_headers(tmp_path):
+    """A header of safetensors ends at 100 MB."""
+    save(tmp_path / "c", "a", {"x": torch.zeros(1)}, {"text": "x" * 1_000_000})
+    assert int.from_bytes((tmp_path / "c").read_bytes()[:8], "little") < 1000
+    assert len(load(tmp_path / "c", "a")[1]["text"]) == 1_000_000
+
+
 def test_a_file_of_models_is_nothing_to_continue(path):
     save_file(TENSORS, path)
     assert load(path, "this run") is None

@@ -2,13 +2,25 @@
 
 import errno
 import json
+import subprocess
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from clustered_fl.errors import InputError
-from clustered_fl.files import digest, read_json, replacing, write_json
+from clustered_fl.files import (
+    content_digest,
+    digest,
+    read_json,
+    replacing,
+    require_sum,
+    set_aside,
+    write_json,
+    write_sum,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -80,3 +92,52 @@ def test_digest_ignores_the_order_of_keys(content):
 def test_digest_tells_different_contents_apart(first, second):
     same = json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
     assert (digest(first) == digest(second)) is same
+
+
+def test_a_file_has_the_mode_of_any_other_whatever_writes_it(tmp_path):
+    (tmp_path / "any").touch()
+    with replacing(tmp_path / "tensors") as beside:
+        save_file({"x": np.zeros(3)}, beside)
+    assert (tmp_path / "tensors").stat().st_mode == (tmp_path / "any").stat().st_mode
+
+
+ARRAYS = {"x": np.arange(6.0).reshape(2, 3), "none": np.empty(0)}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "about"),
+    [
+        (ARRAYS | {"x": ARRAYS["x"] + np.eye(2, 3)}, "about"),
+        (ARRAYS | {"x": ARRAYS["x"].reshape(3, 2)}, "about"),
+        (ARRAYS | {"x": ARRAYS["x"].view(np.int64)}, "about"),
+        ({"y": ARRAYS["x"], "none": ARRAYS["none"]}, "about"),
+        ({"x": ARRAYS["x"]}, "about"),
+        (ARRAYS, "other"),
+    ],
+    ids=["value", "shape", "type", "name", "absent", "about"],
+)
+def test_digest_of_arrays_notices(arrays, about):
+    assert content_digest(arrays, about) != content_digest(ARRAYS, "about")
+
+
+def test_digest_of_arrays_ignores_order_and_layout():
+    turned = {"none": ARRAYS["none"], "x": np.asfortranarray(ARRAYS["x"])}
+    assert content_digest(turned, {}) == content_digest(ARRAYS, {})
+
+
+def test_a_sum_is_that_of_sha256sum_and_is_required_where_it_is(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n")
+    require_sum(path)
+    write_sum(path)
+    require_sum(path)
+    subprocess.run(["sha256sum", "--check", "table.csv.sha256"], check=True, cwd=tmp_path)
+    path.write_text("a,c\n")
+    with pytest.raises(InputError, match="table.csv is damaged .* is now table.csv.damaged: the"):
+        require_sum(path)
+    assert not path.exists()
+
+
+def test_a_folder_is_never_set_aside(tmp_path):
+    assert "delete" in str(set_aside(tmp_path, "it is a folder"))
+    assert tmp_path.is_dir()

@@ -238,6 +238,36 @@ def test_measurements_of_a_round_are_those_of_the_paper():
         assert measured(rows, "group") == dict.fromkeys(range(CLIENTS), 0.0)
 
 
+@pytest.mark.parametrize("method", [fedavg, oracle, local], ids=lambda method: method.__name__)
+@pytest.mark.parametrize("fraction", [1.0, 0.6])
+def test_clients_trained_in_blocks_leave_the_same_bits(monkeypatch, method, fraction):
+    """As all at once, which is what similarities need."""
+    engine, found = make_engine(), []
+    size = engine.initial_model().numel() * 4
+    for settings, held in (({}, 2 * size), ({}, 3 * size), ({"similarities": True}, 0)):
+        monkeypatch.setattr(fedavg, "BLOCK_BYTES", held)
+        chosen = method.Settings(fraction=fraction, **settings)
+        state, rows = method.init(engine, chosen), []
+        for number in range(3):
+            state, more = method.round_(state, engine, chosen, number)
+            rows += [row for row in more if not row[3].endswith("_update")]
+        found.append((rows, state.models))
+    for rows, models in found[:2]:
+        assert torch.equal(models, found[2][1])
+        assert rows == found[2][0]
+
+
+def test_no_block_holds_more_than_it_may(monkeypatch):
+    engine = make_engine()
+    monkeypatch.setattr(fedavg, "BLOCK_BYTES", 2 * engine.initial_model().numel() * 4)
+    train, blocks = engine.train, []
+    monkeypatch.setattr(
+        engine, "train", lambda s, c, r: (blocks.append(list(c)), train(s, c, r))[1]
+    )
+    fedavg.round_(fedavg.init(engine, fedavg.Settings()), engine, fedavg.Settings(), 0)
+    assert blocks == [[0, 1], [2, 3], [4]]
+
+
 def test_measurements_are_of_each_group_and_none_for_what_is_undefined():
     engine, settings = make_engine(), oracle.Settings(similarities=True)
     _, rows = oracle.round_(oracle.init(engine, settings), engine, settings, 0)

@@ -52,8 +52,15 @@ rule train:
         checkpoint="results/{scale}/checkpoints/{name}/seed{seed}.safetensors",
     shell:
         """
-        # The messages of an interrupted training outlive the interruption.
-        exec &> >(trap "" INT TERM; exec tee -a {log:q})
+        # What is said outlives an interruption of all processes.
+        exec &> >(
+            trap "" INT TERM
+            exec tee -a {log:q}
+        )
+        said="error: {wildcards.name}, seed {wildcards.seed}, was killed, as the system does where memory \
+        ends: {resources.mem_mb} MB were reserved, the last line of progress says how many were used; \
+        reserve more with --set-resources train:mem_mb=<MB>"
+        trap 'if [ $? = 137 ]; then echo $said; fi' EXIT
         python -m clustered_fl train \
             --config {params.config:q} \
             --data {input.data:q} \
@@ -67,14 +74,5 @@ rule train:
             --paths {params.paths:q} \
             --grouping {params.below:q} \
             --workers {threads} \
-            --out "$(dirname {output.record:q})" || {{
-                status=$?
-                if [ $status = 137 ]; then
-                    echo "error: {wildcards.name}, seed {wildcards.seed}, was killed, which is what" \
-                        "the system does where memory ends: {resources.mem_mb} MB were reserved, the last" \
-                        "line of progress above says how many were used; reserve more by its memory_mb" \
-                        "or by --set-resources train:mem_mb=<MB>"
-                fi
-                exit $status
-            }}
+            --out "$(dirname {output.record:q})"
         """

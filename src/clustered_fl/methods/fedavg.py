@@ -75,8 +75,8 @@ def _train_and_average(state: State, engine: Engine, settings: Settings, number:
         block = clients[first : first + many]
         updates, losses = engine.train(state.models_of(block), block, number)
         _add(means, state, block, updates, share[first : first + many])
-        parts.append(torch.stack([updates.norm(dim=1), losses.to(updates)]))
-    norms, losses = torch.cat(parts, 1)
+        parts.append((updates.norm(dim=1), losses))
+    norms, losses = (torch.cat(part) for part in zip(*parts, strict=True))
     rows = rows_of_clients(state, number, clients, norms, losses)
     for group, own in positions.items():
         state.models[group] += means[group]
