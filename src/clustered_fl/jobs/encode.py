@@ -29,7 +29,7 @@ def execute(
     """Train an encoder on the dataset in the file `data`, and write its record to `out`."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    began, dataset = time.monotonic(), datasets.load(data, config["dataset"])
+    began, dataset = time.monotonic(), datasets.load(data, config.get("dataset"))
     network, losses = trained(dataset, config["model"], config["training"], tell)
     rows = np.arange(dataset.train_rows, len(dataset.y))
     chosen = generator(SEED, "encoder tests").permutation(rows)[:TESTED]

@@ -37,6 +37,8 @@ PROGRESS_SECONDS = 10
 
 def choose_device(name: str) -> torch.device:
     """The device "cpu", "cuda" (InputError if absent) or "auto" (CUDA where there is one)."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError(f"unknown device {name!r}; allowed are auto, cpu and cuda")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("device cuda asked for but no CUDA GPU is visible; use device=cpu or auto")
     cuda = name == "cuda" or (name == "auto" and torch.cuda.is_available())

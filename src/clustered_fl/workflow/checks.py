@@ -194,8 +194,19 @@ def _encoder_training(settings: Settings) -> None:
 
 def _study(settings: Settings) -> None:
     name, own = _taken(settings, "function")
+    if wrong := [each for each in _numbers(own) if each <= 0]:
+        raise InputError(f"study {name}: {wrong[0]} is not allowed: a study's numbers are above 0")
     module, _, function = f"clustered_fl.theory.{name}".rpartition(".")
     call(_function(module, function), f"study {name}", own, seed=0)
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """All numbers of a setting, however deep."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(each)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
 
 
 def _function(module: str, name: str, given: tuple[str, ...] = ()) -> Callable[..., Any]:
