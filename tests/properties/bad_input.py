@@ -216,7 +216,9 @@ class Ledgers:
             check_claim(validated(Claim, f"claim {name}", wrong_, "key"), ledger)
 
         what = f"{ledger.paper} {name} {path}: {value!r}"
-        may_be = isinstance(value, float) and value > 0 and isinstance(at(claim, path), float | int)
+        # Any number above 0 is one for another, and true for false.
+        same = isinstance(value, float) and value > 0 and isinstance(at(claim, path), float | int)
+        may_be = same or (value is True and isinstance(at(claim, path), bool))
         return Case("claims", what, attempt, lambda _: may_be)
 
     def names(self, draw: random.Random) -> Case:

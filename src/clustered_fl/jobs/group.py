@@ -40,7 +40,7 @@ def execute(
     """
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    began, dataset = time.monotonic(), datasets.load(data, config["dataset"])
+    began, dataset = time.monotonic(), datasets.load(data, config.get("dataset"))
     known, federation_digest = federations.load(federation, dataset.digest)
     clients, options = clients_of(dataset, known), dict(config["method"])
     method = import_module(grouping_module(name := options.pop("name", "")))

@@ -176,7 +176,7 @@ def execute(
     """
     place = choose_device(device)
     make_deterministic(place)
-    dataset = datasets.load(data, config["dataset"])
+    dataset = datasets.load(data, config.get("dataset"))
     clients, clients_digest = federations.load(federation, dataset.digest)
     engine = build_engine(config, dataset, clients, place, workers)
     if path == "auto":

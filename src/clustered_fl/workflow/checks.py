@@ -239,6 +239,11 @@ def check_claim(claim: Claim, ledger: Ledger) -> None:
     call(measure, f"measure {bound.function}", bound.arguments, evidence=None)
     for each in claim.holds_if.values():
         bounds.parsed(each)
+    numbers = {name: 0 for table in ledger.tables.values() for name in table.numbers}
+    shares = claim.measure.get("shares")
+    for name in shares if isinstance(shares, dict) else ():
+        if name not in numbers:
+            raise InputError(f"no table publishes {name!r}; allowed are {', '.join(numbers)}")
 
 
 def _taken(settings: Settings, key: str) -> tuple[Any, Settings]:
