@@ -22,9 +22,11 @@ from damaged_files import DAMAGED
 from clustered_fl.data.registry import read_registry
 from clustered_fl.errors import InputError
 from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.ledger.schema import Claim
 from clustered_fl.ledger.settings import read_settings
 from clustered_fl.ledger.written import Ledger
-from clustered_fl.workflow.checks import check
+from clustered_fl.options import validated
+from clustered_fl.workflow.checks import check, check_claim
 
 ROOT = Path(__file__).parents[2]
 OUTCOMES = ("refused", "accepted", "silent", "traceback")
@@ -126,10 +128,10 @@ def places(part: Any, path: tuple = ()) -> Iterator[tuple]:
 
 def replaced(content: Any, path: tuple, value: Any) -> Any:
     """A copy with another value at a place."""
-    found = inner = copy.deepcopy(content)
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = value
+    if not path:
+        return value
+    found = copy.copy(content)  # entries that are alike stay as they are
+    found[path[0]] = replaced(content[path[0]], path[1:], value)
     return found
 
 
@@ -149,6 +151,17 @@ def alone(ledger: Ledger, section: str, name: str) -> dict[str, Any]:
             for each in {*SECTIONS} & inner.keys():
                 found[each] = inner[each] | found.get(each, {})
     return found
+
+
+class _Plain(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):
+    """Without aliases, which would change one entry with another."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _written(content: Any) -> bytes:
+    return yaml.dump(content, Dumper=_Plain).encode()
 
 
 class Ledgers:
@@ -183,25 +196,30 @@ class Ledgers:
         """One value of one entry replaced."""
         ledger, section, name = draw.choice(self._entries)
         content = alone(ledger, section, name)
-        content = yaml.safe_load(yaml.safe_dump(content))  # entries that are alike become several
         chosen = draw.choice(list(places(content[section][name])))
         path = (section, name, *chosen)
         key = next(each for each in reversed(chosen) if isinstance(each, str))
         how, value, may_be = draw.choice(list(wrong(at(content, path), key)))
-        text = yaml.safe_dump(replaced(content, path, value)).encode()
+        text = _written(replaced(content, path, value))
         what = f"{ledger.paper} {'.'.join(map(str, path))}: {how}"
         return Case("settings", what, self._loading(ledger.paper, text), lambda _: may_be)
 
     def claims(self, draw: random.Random) -> Case:
         """One argument of one measure, or one bound, replaced."""
         ledger, name = draw.choice(self._claims)
-        content = yaml.safe_load(self._texts[ledger.paper])
-        claim = content["claims"][name]
+        claim = ledger.claims[name].model_dump(exclude_unset=True)
         path = draw.choice([("measure", key) for key in claim["measure"]] + [("holds_if",)])
         value = draw.choice([3.5, True, [[]], {"unknown": 1}, float("nan"), "no such thing", ""])
-        text = yaml.safe_dump(replaced(content, ("claims", name, *path), value)).encode()
+        wrong_ = replaced(claim, path, value)
+
+        def attempt() -> None:
+            check_claim(validated(Claim, f"claim {name}", wrong_, "key"), ledger)
+
         what = f"{ledger.paper} {name} {path}: {value!r}"
-        return Case("claims", what, self._loading(ledger.paper, text), lambda _: False)
+        # Any number above 0 is one for another, and true for false.
+        same = isinstance(value, float) and value > 0 and isinstance(at(claim, path), float | int)
+        may_be = same or (value is True and isinstance(at(claim, path), bool))
+        return Case("claims", what, attempt, lambda _: may_be)
 
     def names(self, draw: random.Random) -> Case:
         """An entry under a name that is another's, a rule's, or no name."""
@@ -210,7 +228,7 @@ class Ledgers:
         bad = ["../../esc", "a(", "all", "train", "none", "a b", "", "é", "-a", "x" * 200, "a\nb"]
         other = draw.choice([*bad, ".", "a/b", "ALL", "Figure", ledger.paper])
         content[section] = content[section] | {other: content[section][name]}
-        text = yaml.safe_dump(content).encode()
+        text = _written(content)
         what = f"{section} called {other!r}"
         return Case("names", what, self._loading(ledger.paper, text), lambda _: False)
 

@@ -295,3 +295,32 @@ def test_the_plan_checks_everything_without_importing_torch():
         *("cfl", "flt", "repa", "ground"),
         "set()",
     ]
+
+
+def test_a_run_of_another_ledger_that_a_sweep_stands_for_is_taken(tmp_path):
+    values = {"demo": [10, 20]}
+    swept = RUN | {"sweep": {"setting": "federation.samples", "values": values}}
+    first = ABOUT | {"paper": "first", "runs": {"a": swept}}
+    second = ABOUT | {"paper": "second", "runs": {"a_10": RUN}}
+    ledgers = {each["paper"]: load_ledger(write(tmp_path, each)) for each in (first, second)}
+    with pytest.raises(InputError, match=r"second: the name 'a_10' is taken \(first\)"):
+        check(ledgers, DATASETS)
+    with pytest.raises(InputError, match=r"second: the name 'a_10' is taken \(first\)"):
+        check({"second": ledgers["second"]}, DATASETS, {"first": ledgers["first"]})
+    first["runs"]["A_20"] = RUN
+    with pytest.raises(InputError, match="'a_20' is there twice among"):
+        load_ledger(write(tmp_path, first))
+
+
+@pytest.mark.parametrize("name", ["train", "all", "none", "figure", "Restore_Run"])
+def test_no_record_is_called_like_a_rule(checked, name):
+    with pytest.raises(InputError, match=rf"the name '{name}' is taken \(a word of the workflow\)"):
+        checked(changed(f"runs/{name}", RUN))
+
+
+def test_what_no_dataset_can_fill_is_refused(checked):
+    place = "runs/one/federation"
+    with pytest.raises(InputError, match="clients = 70001; the dataset has 70,000 rows"):
+        checked(changed(f"{place}/clients", 70_001))
+    with pytest.raises(InputError, match="5 groups need as many clients, or more"):
+        checked(changed(f"{place}/groups", 5))

@@ -477,10 +477,15 @@ def test_absent_inputs_and_texts_are_one_sentence(inputs, tmp_path, capsys):
         told = refused(capsys, command(inputs | {name: tmp_path / "no"}, tmp_path / "out", PCA))
         assert str(tmp_path / "no") in told
     words, labels = np.ones((6, 4), np.int32), np.zeros(6, int)
-    text = datasets.build("news", "builtin", words, labels, 4, ("a",), vocabulary=("x", "y"))
+    text = datasets.build("mnist", "builtin", words, labels, 4, ("a",), vocabulary=("x", "y"))
     datasets.save(text, tmp_path / "news.safetensors")
-    arguments = command(inputs | {"data": tmp_path / "news.safetensors"}, tmp_path / "out", PCA)
-    assert refused(capsys, arguments) == "news has no images; this grouping needs images"
+    files = {"data": tmp_path / "news.safetensors", "federation": tmp_path / "federation"}
+    federations.save(federations.load(inputs["federation"])[0], files["federation"], text.digest)
+    arguments = command(inputs | files, tmp_path / "out", PCA)
+    assert refused(capsys, arguments) == "mnist has no images; this grouping needs images"
+    arguments[arguments.index("--data") + 1] = str(other := tmp_path / "other.safetensors")
+    datasets.save(replace(text, name="news"), other)
+    assert "it has the data of news, wanted are those of mnist" in refused(capsys, arguments)
 
 
 @pytest.mark.parametrize("name", ["cfl", "fedavg", "local", "oracle", "fedsem", "ifca"])

@@ -314,3 +314,8 @@ def test_initial_model_depends_on_the_seed_only() -> None:
     assert torch.equal(first, engine.initial_model())
     other = make_engine("small_conv_net", engine.settings, seed=1)
     assert not torch.equal(first, other.initial_model())
+
+
+def test_at_least_one_thread_works() -> None:
+    with pytest.raises(InputError, match="workers = 0; allowed are numbers from 1"):
+        make_engine("mlp", LocalSettings(epochs=1, batch_size=10, lr=0.1), workers=0)

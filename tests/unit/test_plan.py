@@ -450,3 +450,15 @@ def test_what_shows_several_waits_for_those_that_are_trained(small):
 def test_a_caption_says_what_and_where(small):
     caption = small(SMALL).artefacts.caption(of_artefact("small_fig"))
     assert caption == "**A figure** (page 1). What it shows."
+
+
+@pytest.mark.parametrize("place", ["results/demo", "results", "data", "logs"])
+def test_a_folder_that_nothing_can_be_written_to_is_refused(tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "papers").mkdir()
+    found = Plan(Settings(), write(tmp_path / "papers", SMALL).parent)
+    found.require_folders()
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).touch()
+    with pytest.raises(InputError, match=f"nothing can be written to .*: check .*{place}"):
+        found.require_folders()

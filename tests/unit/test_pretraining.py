@@ -269,7 +269,7 @@ def test_what_cannot_be_trained_is_one_sentence(data, tmp_path, capsys, changes,
 def test_texts_and_absent_data_are_one_sentence(tmp_path, capsys):
     words, path = np.ones((6, 4), np.int32), tmp_path / "news.safetensors"
     labels = np.zeros(6, int)
-    text = datasets.build("news", "builtin", words, labels, 4, ("a",), vocabulary=("x", "y"))
+    text = datasets.build("mnist", "builtin", words, labels, 4, ("a",), vocabulary=("x", "y"))
     datasets.save(text, path)
     assert main(command(path, tmp_path / "out")) == 2
     sentence = "error: autoencoders need square images, not samples of shape (4,)\n"

@@ -212,3 +212,19 @@ def test_no_key_and_no_setting_is_without_a_meaning(reference):
     rows = [line for line in reference.splitlines() if line.startswith("| `")]
     assert len(rows) > 100
     assert [row for row in rows if re.search(r"\|\s*\|$", row)] == []
+
+
+@pytest.mark.parametrize(("given", "meant"), [("true", True), ("false", False), (False, False)])
+def test_the_command_line_has_texts(given, meant):
+    assert read_settings({"archive": given}).archive is meant
+
+
+def test_an_empty_mirror_is_not_a_download():
+    with pytest.raises(InputError, match="mirror is empty; give mirror=<folder>, or leave it out"):
+        read_settings({"scale": "desktop", "mirror": None})
+
+
+@pytest.mark.parametrize("scale", ["demo", "desktop"])
+def test_a_mirror_that_is_not_there_is_refused_at_every_scale(scale):
+    with pytest.raises(InputError, match="the mirror folder /absent does not exist"):
+        read_settings({"scale": scale, "mirror": "/absent"})

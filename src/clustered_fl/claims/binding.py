@@ -79,6 +79,8 @@ def _resolved(value: Any, section: str, ledger: Ledger) -> Any:
     if isinstance(value, dict):
         return {key: _resolved(each, section, ledger) for key, each in value.items()}
     if isinstance(value, list):
+        if not value or any(isinstance(each, list) for each in value):
+            raise InputError(f"{value} must be a list of {section}, at least one")
         found = (_resolved(each, section, ledger) for each in value)
         return [name for each in found for name in (each if isinstance(each, list) else [each])]
     if not isinstance(value, str):

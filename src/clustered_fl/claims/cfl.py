@@ -259,7 +259,9 @@ def difference(evidence: Evidence, of: Run, to: Run) -> Measured:
 # ---- Studies (Figs 2 and 3, complete linkage) ---------------------------------------------------
 
 
-def gradients_at_rest(evidence: Evidence, study: Study, problem: str) -> Measured:
+def gradients_at_rest(
+    evidence: Evidence, study: Study, problem: Literal["four clients", "incongruent", "congruent"]
+) -> Measured:
     """Mean and largest gradient norm of a toy problem of `optimisation_paths`, end over start."""
     norms = evidence.study(study)["norms"]
     norms = norms[norms["problem"] == problem].sort_values("round")

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 
 from clustered_fl.engine.workload import Workload
+from clustered_fl.errors import InputError
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
@@ -55,9 +56,11 @@ class Worker:
 
 
 class Workers:
-    """A number of threads, each with networks of its own."""
+    """A number of threads, each with networks of its own; InputError if there are none."""
 
     def __init__(self, workload: Workload, number: int) -> None:
+        if number < 1:
+            raise InputError(f"workers = {number}; allowed are numbers from 1")
         self.workload = workload
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(number)

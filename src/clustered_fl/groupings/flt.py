@@ -15,7 +15,7 @@ text and its code differ in most steps; every difference is a setting with the p
 from collections.abc import Iterator
 from dataclasses import field, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -46,8 +46,8 @@ class Comparison:
     """
 
     seeds: int = Field(default=1, ge=1)
-    k: tuple[int, ...] = ()
-    gammas: tuple[float, ...] = (0.5, 1.0, 2.0)
+    k: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    gammas: tuple[Annotated[float, Field(gt=0)], ...] = (0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -39,7 +39,7 @@ def execute(
 
     `saved` is its checkpoint, deleted when the record is whole.
     """
-    place, dataset = prepared(device, tell), datasets.load(data, config["dataset"])
+    place, dataset = prepared(device, tell), datasets.load(data, config.get("dataset"))
     identity = digest([config, origin.code, dataset.digest, str(place), torch.__version__])
     with sole_owner(saved):
         done = Resumable(saved, identity, tell)

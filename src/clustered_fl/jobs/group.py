@@ -48,7 +48,7 @@ def execute(
     Raises: InputError if the method cannot profile clients by a run, or do what is asked for.
     """
     place = prepared(device if encoder else "cpu", tell)
-    dataset, options = datasets.load(data, config["dataset"]), dict(config["method"])
+    dataset, options = datasets.load(data, config.get("dataset")), dict(config["method"])
     made_by = [config.get("federation"), config["seed"]]
     known, known_digest = federations.load(federation, dataset.digest, made_by)
     method = import_module(grouping_module(name := options.pop("name", "")))

@@ -184,7 +184,7 @@ def execute(
     """
     place = prepared(device, tell)
     dataset, made_by = (
-        datasets.load(data, config["dataset"]),
+        datasets.load(data, config.get("dataset")),
         [config["federation"], config["seed"]],
     )
     clients, clients_digest = federations.load(federation, dataset.digest, made_by)

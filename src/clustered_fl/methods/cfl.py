@@ -6,6 +6,8 @@ the model both shared; that is the order of the authors' public code, and of the
 Algorithm 3. (Algorithm 5 as printed averages the undivided group once more, which costs a round.)
 """
 
+from typing import Annotated
+
 import numpy as np
 import torch
 from pydantic import Field
@@ -55,7 +57,7 @@ class Settings(RoundSettings):
         permute: let clients hide their updates behind a common permutation of the parameters.
     """
 
-    schedule: tuple[int, ...] = ()
+    schedule: tuple[Annotated[int, Field(ge=1)], ...] = ()
     auto: bool = False
     eps_1: float = Field(default=0.1, ge=0)
     eps_2: float = Field(default=4.0, ge=0)

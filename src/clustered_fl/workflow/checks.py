@@ -194,11 +194,22 @@ def _encoder_training(settings: Settings) -> None:
 
 def _study(settings: Settings) -> None:
     name, own = _taken(settings, "function")
+    if wrong := [each for each in _numbers(own) if each <= 0]:
+        raise InputError(f"study {name}: {wrong[0]} is not allowed: a study's numbers are above 0")
     module, _, function = f"clustered_fl.theory.{name}".rpartition(".")
     study = _function(module, function)
     if not hasattr(study, "tables"):
         raise InputError(f"{name} declares no tables and is no study; decorate it with `leaves`")
     call(study, f"study {name}", own, seed=0)
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """All numbers of a setting, however deep."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(each)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
 
 
 def _function(module: str, name: str, given: tuple[str, ...] = ()) -> Callable[..., Any]:
@@ -231,6 +242,11 @@ def check_claim(claim: Claim, ledger: Ledger) -> None:
     call(measure, f"measure {bound.function}", bound.arguments, evidence=None)
     for each in claim.holds_if.values():
         bounds.parsed(each)
+    numbers = {name: 0 for table in ledger.tables.values() for name in table.numbers}
+    shares = claim.measure.get("shares")
+    for name in shares if isinstance(shares, dict) else ():
+        if name not in numbers:
+            raise InputError(f"no table publishes {name!r}; allowed are {', '.join(numbers)}")
 
 
 def _taken(settings: Settings, key: str) -> tuple[Any, Settings]:

@@ -13,7 +13,7 @@ def build(
     clients: Number,
     groups: Number,
     samples: Number | None = None,
-    swaps: tuple[tuple[int, int], ...] = (),
+    swaps: tuple[tuple[Count, Count], ...] = (),
     newcomers: Count = 0,
 ) -> Federation:
     """Equal random shares; one pair of exchanged labels per group.

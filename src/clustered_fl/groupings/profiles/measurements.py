@@ -11,7 +11,7 @@ A row has measure, round, first, second and value; -1 stands where a number has 
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -39,7 +39,7 @@ class Measures:
         robustness: settings of Algorithm 1; None: not measured.
     """
 
-    rounds: tuple[int, ...] = field(default=())
+    rounds: tuple[Annotated[int, Field(ge=1)], ...] = field(default=())
     images: int = Field(default=0, ge=0)
     robustness: Robustness | None = None
 
