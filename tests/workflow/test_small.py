@@ -7,7 +7,6 @@ everything, then changes of which only the plan is looked at.
 import os
 import re
 import signal
-import time
 from pathlib import Path
 
 import pandas as pd
