@@ -7,7 +7,6 @@ everything, then changes of which only the plan is looked at.
 import os
 import re
 import signal
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -246,7 +245,17 @@ def test_an_artefact_may_have_more_parameters_than_a_command_line(complete):
 # ---- Interruptions and failures -----------------------------------------------------------------
 
 
-def test_a_killed_job_leaves_no_output_and_is_continued(complete):
+def until(process, text: str) -> str:
+    """What a process says until it says this."""
+    seen = ""
+    while text not in seen:
+        line = process.stdout.readline()
+        assert line, seen
+        seen += line
+    return seen
+
+
+def test_an_interrupted_job_leaves_no_output_and_is_continued(complete):
     """Its checkpoint is no output, so Snakemake does not delete it; nor does anything else stop."""
     endless = FEDAVG | {"rounds": 2000}
     folder = complete.root / "results" / "demo"
@@ -254,22 +263,18 @@ def test_a_killed_job_leaves_no_output_and_is_continued(complete):
     record = "results/demo/runs/endless/seed0/record.json"
     with complete.changed_ledger("runs/endless", endless):
         process = complete.start("--cores", "1", record)
-        while not saved.exists():
-            assert process.poll() is None, process.communicate()[0]
-            time.sleep(0.05)
-        os.kill(int(saved.with_suffix(".lock").read_text().split()[0]), signal.SIGKILL)
+        until(process, "round 1/2000")
+        os.kill(int(saved.with_suffix(".lock").read_text().split()[0]), signal.SIGTERM)
         text, _ = process.communicate()
         assert process.returncode == 1, text
+        assert "interrupted by signal 15; the same command continues" in text
         assert not (complete.root / record).parent.exists()
         assert saved.exists()
         process = complete.start("--cores", "1", record)
-        seen = ""
-        while "continuing after round" not in seen:
-            line = process.stdout.readline()
-            assert line, seen
-            seen += line
+        seen = until(process, "continuing after round")
         os.kill(int(saved.with_suffix(".lock").read_text().split()[0]), signal.SIGKILL)
-        process.communicate()
+        text, _ = process.communicate()
+        assert "error: endless, seed 0, was killed, as the system does where memory ends: " in text
     assert int(re.search(r"continuing after round (\d+)", seen)[1]) >= 1
 
 
