@@ -146,7 +146,7 @@ def notebook(arguments: argparse.Namespace) -> None:
 
     artefacts, name = _plan(arguments).artefacts, arguments.artefact
     execute(
-        Path("notebooks", artefacts.entries[name].notebook),
+        Path(artefacts.notebook_of(name)),
         artefacts.parameters(name),
         artefacts.records(name),
         arguments.executed,
@@ -174,9 +174,11 @@ def check(arguments: argparse.Namespace) -> None:
 
     plan = _plan(arguments)
     claims = [claim for ledger in plan.ledgers.values() for claim in ledger.claims]
-    folder = Path(plan.results) / "artefacts"
-    artefacts = {name: folder / name / f"{name}.csv" for name in plan.artefacts.entries}
-    check_results(Path(plan.results) / "verdicts.csv", claims, artefacts)
+    results = plan.folder
+    artefacts = {
+        name: results / "artefacts" / name / f"{name}.csv" for name in plan.artefacts.entries
+    }
+    check_results(results / "verdicts.csv", claims, artefacts)
     tell(f"{len(claims)} claims and {len(artefacts)} artefacts are whole and honest")
 
 
@@ -209,15 +211,18 @@ def _scope(arguments: argparse.Namespace, finished: bool = False) -> "Scope":
     plan = _plan(arguments)
     about = plan.settings.scale, plan.settings.data_kind, getattr(arguments, "guide", None)
     records = plan.finished() if finished else plan.records()
-    return Scope(tuple(plan.ledgers.values()), Path(plan.results), records, *about)
+    return Scope(tuple(plan.ledgers.values()), plan.folder, records, *about)
 
 
 def _plan(arguments: argparse.Namespace) -> "Plan":
     from clustered_fl.ledger.settings import read_settings
+    from clustered_fl.workflow.places import LEDGERS, Places
     from clustered_fl.workflow.plan import Plan
 
+    places = Places(**arguments.places)
     # Which records are taken from archives is settled by now.
-    return Plan(read_settings(arguments.settings | {"archive": False}), arguments.ledgers)
+    settings = read_settings(arguments.settings | {"archive": False})
+    return Plan(settings, Path(places.found(LEDGERS)), places=places)
 
 
 def _json(about: str) -> dict:
@@ -250,7 +255,7 @@ OPTIONS: dict[str, dict] = {
     "workers": {"type": int, "default": 1},
     "key": _json("kind, name and seed"),
     "archives": {**_PATH, "nargs": "+"},
-    "ledgers": {**_PATH, "help": "folder with one YAML per paper"},
+    "places": _json("folder of the repository, and prefix of what is made; {} for none"),
     "guide": {"type": Path, "help": "Markdown for adding a method"},
 }
 _RECORD = "config code identity other_data out"
@@ -265,12 +270,12 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "study": (study, _RECORD),
     "restore": (restore, "archive key out"),
     "merge": (merge, "archives out"),
-    "notebook": (notebook, "artefact executed page settings ledgers"),
-    "verdicts": (verdicts, "settings ledgers out"),
-    "check": (check, "settings ledgers"),
-    "report": (report, "settings ledgers guide out"),
-    "publish": (publish, "settings ledgers guide out"),
-    "archive": (archive, "settings ledgers out"),
+    "notebook": (notebook, "artefact executed page settings places"),
+    "verdicts": (verdicts, "settings places out"),
+    "check": (check, "settings places"),
+    "report": (report, "settings places guide out"),
+    "publish": (publish, "settings places guide out"),
+    "archive": (archive, "settings places out"),
 }
 
 

@@ -51,7 +51,7 @@ rule figure:
         python -m clustered_fl notebook \
             --artefact {wildcards.artefact:q} \
             --settings "$CLUSTERED_FL_SETTINGS" \
-            --ledgers config/papers \
+            --places "$CLUSTERED_FL_PLACES" \
             --executed {log.notebook:q} \
             --page {output.page:q}
         """

@@ -11,7 +11,7 @@
 rule dataset:
     """Verify a dataset, or fetch it, and write its canonical arrays."""
     input:
-        registry=ancient("config/datasets.yaml"),
+        registry=ancient(PLACES.found("config/datasets.yaml")),
     output:
         data=f"{PLAN.data}/{{dataset}}.safetensors",
     log:
@@ -27,6 +27,7 @@ rule dataset:
         # Not parameters: source, mirror and whether partial data will do. Data are known by their
         # digest, and moving a mirror reruns nothing.
         recipe=PLAN.recipe,
+        cache=PLACES.made("data/download/hub"),
         code=fingerprint("clustered_fl.data.sources:prepare"),
     shell:
         """
@@ -35,7 +36,7 @@ rule dataset:
             --name {wildcards.dataset:q} \
             --source "$CLUSTERED_FL_SOURCE" \
             --mirror "$CLUSTERED_FL_MIRROR" \
-            --cache data/download/hub \
+            --cache {params.cache:q} \
             --registry {input.registry:q} \
             $CLUSTERED_FL_COMPLETE \
             --out {output.data:q}

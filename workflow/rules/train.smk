@@ -44,9 +44,9 @@ rule train:
         code=PLAN.run.code,
         identity=PLAN.identity,
         other_data=PLAN.other_data,
-        paths="results/{scale}/paths",
+        paths=PLACES.made("results/{scale}/paths"),
         below=PLAN.below,
-        checkpoint="results/{scale}/checkpoints/{name}/seed{seed}.safetensors",
+        checkpoint=PLACES.made("results/{scale}/checkpoints/{name}/seed{seed}.safetensors"),
     shell:
         """
         exec &> >(tee -a {log:q})

@@ -12,7 +12,7 @@
 rule verdicts:
     """Judge every claim of the ledgers by what it measures."""
     input:
-        ledgers=expand("config/papers/{paper}.yaml", paper=PLAN.ledgers),
+        ledgers=PLAN.ledger_files(),
         records=PLAN.record_files(),
     output:
         table="results/{scale}/verdicts.csv",
@@ -33,7 +33,7 @@ rule verdicts:
         exec &> >(tee {log:q})
         python -m clustered_fl verdicts \
             --settings "$CLUSTERED_FL_SETTINGS" \
-            --ledgers config/papers \
+            --places "$CLUSTERED_FL_PLACES" \
             --out {output.table:q}
         """
 
@@ -60,5 +60,5 @@ rule test_results:
     shell:
         """
         exec &> >(tee {log:q})
-        python -m clustered_fl check --settings "$CLUSTERED_FL_SETTINGS" --ledgers config/papers
+        python -m clustered_fl check --settings "$CLUSTERED_FL_SETTINGS" --places "$CLUSTERED_FL_PLACES"
         """
