@@ -19,8 +19,8 @@ NOTEBOOKS = [
 ]
 WORKFLOW = [
     path
-    for pattern in ("Snakefile", "workflow/Snakefile", "workflow/**/*.smk")
-    for path in sorted(ROOT.glob(pattern))
+    for pattern in ("Snakefile", "**/*.smk")
+    for path in sorted((ROOT / "workflow").glob(pattern))
 ]
 
 

@@ -115,29 +115,19 @@ def _origin(arguments: argparse.Namespace) -> "Origin":
 
 def restore(arguments: argparse.Namespace) -> None:
     """Take one record from an archive."""
-    from clustered_fl.records.archive import Key, read, unpack
+    from clustered_fl.records.archive import Key
+    from clustered_fl.records.archive import restore as put_in_place
 
-    key, records = Key(*arguments.key), read(arguments.archive)
-    if key not in records:
-        raise InputError(
-            f"{arguments.archive} has no record of {key.kind} {key.name}, seed {key.seed}"
-        )
-    unpack(records[key], arguments.out)
+    key = Key(*arguments.key)
+    put_in_place(arguments.archive, key, arguments.out)
     tell(f"{key.kind} {key.name}, seed {key.seed}, from {arguments.archive}")
 
 
 def merge(arguments: argparse.Namespace) -> None:
     """Join the records of several archives of one paper."""
-    from functools import reduce
+    from clustered_fl.records.archive import merge as join
 
-    from clustered_fl.records.archive import read, union, write
-
-    for path in arguments.archives:
-        if not path.is_file():
-            raise InputError(f"{path} does not exist")
-    records = reduce(union, map(read, arguments.archives))
-    write(arguments.out, records.values())
-    tell(f"{len(records)} records in {arguments.out}")
+    tell(f"{join(arguments.archives, arguments.out)} records in {arguments.out}")
 
 
 def notebook(arguments: argparse.Namespace) -> None:
@@ -152,6 +142,14 @@ def notebook(arguments: argparse.Namespace) -> None:
         arguments.executed,
         arguments.page,
     )
+
+
+def edit(arguments: argparse.Namespace) -> None:
+    """Write a copy of the notebook of one artefact for Jupyter, with records to play with."""
+    from clustered_fl.workflow.opened import edit as prepare
+
+    prepare(arguments.artefact, arguments.scale, arguments.out)
+    tell(f"open it with: jupyter lab {arguments.out}")
 
 
 def verdicts(arguments: argparse.Namespace) -> None:
@@ -174,11 +172,9 @@ def check(arguments: argparse.Namespace) -> None:
 
     plan = _plan(arguments)
     claims = [claim for ledger in plan.ledgers.values() for claim in ledger.claims]
-    results = plan.folder
-    artefacts = {
-        name: results / "artefacts" / name / f"{name}.csv" for name in plan.artefacts.entries
-    }
-    check_results(results / "verdicts.csv", claims, artefacts)
+    folder = plan.folder / "artefacts"
+    artefacts = {name: folder / name / f"{name}.csv" for name in plan.artefacts.entries}
+    check_results(plan.folder / "verdicts.csv", claims, artefacts)
     tell(f"{len(claims)} claims and {len(artefacts)} artefacts are whole and honest")
 
 
@@ -215,14 +211,10 @@ def _scope(arguments: argparse.Namespace, finished: bool = False) -> "Scope":
 
 
 def _plan(arguments: argparse.Namespace) -> "Plan":
-    from clustered_fl.ledger.settings import read_settings
-    from clustered_fl.workflow.places import LEDGERS, Places
-    from clustered_fl.workflow.plan import Plan
+    from clustered_fl.workflow.places import Places
+    from clustered_fl.workflow.plan import planned
 
-    places = Places(**arguments.places)
-    # Which records are taken from archives is settled by now.
-    settings = read_settings(arguments.settings | {"archive": False})
-    return Plan(settings, Path(places.found(LEDGERS)), places=places)
+    return planned(arguments.settings, Places(**arguments.places))
 
 
 def _json(about: str) -> dict:
@@ -239,6 +231,7 @@ OPTIONS: dict[str, dict] = {
     **dict.fromkeys(("registry", "cache", "data", "federation", "archive", "out"), _PATH),
     **dict.fromkeys(("checkpoint", "executed", "page"), _PATH),
     "mirror": _MAYBE,
+    "scale": {"default": "desktop", "help": "demo, desktop or paper"},
     "complete": {"action": "store_true", "help": "refuse partial data"},
     "seed": {"type": int, "required": True},
     "settings": _json("kind of federation and its settings, or the workflow's configuration"),
@@ -271,6 +264,7 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "restore": (restore, "archive key out"),
     "merge": (merge, "archives out"),
     "notebook": (notebook, "artefact executed page settings places"),
+    "edit": (edit, "artefact scale out"),
     "verdicts": (verdicts, "settings places out"),
     "check": (check, "settings places"),
     "report": (report, "settings places guide out"),

@@ -62,7 +62,7 @@ def in_a_process(*command: str, **environment: str) -> subprocess.CompletedProce
 
 def test_every_step_of_the_design_is_there():
     expected = {"dataset", "partition", "encoder", "grouping", "train", "study", "notebook"}
-    expected |= {"verdicts", "check", "report", "publish", "restore", "merge", "archive"}
+    expected |= {"verdicts", "check", "report", "publish", "restore", "merge", "archive", "edit"}
     assert STEPS.keys() == expected
 
 
@@ -325,13 +325,15 @@ def showing(tmp_path, monkeypatch):
     Path("notebooks").mkdir()
     nbformat.write(notebook, "notebooks/source.ipynb")
     figure = FIGURE | {"notebook": "source.ipynb", "parameters": {"word": "out of luck"}}
-    write(tmp_path, changed("artefacts/small_fig", figure))
+    ledgers = Path("config", "papers")
+    ledgers.mkdir(parents=True)
+    write(ledgers, changed("artefacts/small_fig", figure))
     return {
         "artefact": "small_fig",
         "executed": Path("logs/executed.ipynb"),
         "page": Path("artefact/page.html"),
         "settings": "{}",
-        "ledgers": tmp_path,
+        "places": "{}",
     }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("Snakefile", "workflow", "config", "profiles", "src", "notebooks", "docs")
+COPIED = ("workflow", "config", "profiles", "src", "notebooks", "docs")
 COPIED += ("environment.yml",)
 
 # Names that the notebooks expect, on a tenth of a thousandth of the data.

@@ -106,7 +106,7 @@ def test_its_jobs_run_the_package_of_the_module(whole):
 
 def test_nothing_runs_twice(whole):
     assert whole.plan() == set()
-    assert rules(whole.plan("--forcerun", "dataset")) == {"dataset"}
+    assert rules(whole.plan("--forcerun", "dataset")) == {"dataset", "partition"}
 
 
 def test_what_the_user_has_published_is_taken(whole, repository, tmp_path):
@@ -152,8 +152,3 @@ def test_two_modules_that_differ_are_refused(repository, tmp_path):
     code, text = mine.snakemake("--dry-run")
     assert code == 2
     assert text.strip().splitlines()[-1].startswith("error: two modules differ in configuration")
-
-
-def test_the_root_has_the_same_workflow(project):
-    """Snakemake looks for a Snakefile there first."""
-    assert project.plan() == project.plan("--snakefile", "workflow/Snakefile")

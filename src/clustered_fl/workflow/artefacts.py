@@ -55,6 +55,15 @@ class Artefacts:
             if not Path(path).is_file():
                 raise InputError(f"{name} names the notebook {path}, which is not there")
 
+    def require(self, name: str) -> None:
+        """Refuse an artefact that is not made at this scale.
+
+        Raises: InputError naming those that are.
+        """
+        if name not in self.entries:
+            scale, known = self._settings.scale, ", ".join(self.entries)
+            raise InputError(f"there is no artefact {name!r} at scale {scale}; allowed are {known}")
+
     def _reads(self, name: str) -> list[tuple[Kind, list[str]]]:
         return [(kind, getattr(self.entries[name], SECTIONS[kind.name])) for kind in self._kinds]
 
@@ -78,9 +87,13 @@ class Artefacts:
         return self._places.found(f"notebooks/{self.entries[name].notebook}")
 
     def code(self, wildcards: Any) -> str:
-        """Fingerprint of everything first-party that the notebook uses."""
+        """Fingerprint of everything first-party that the notebook uses in the workflow."""
         cells = json.loads(Path(self.notebook(wildcards)).read_text())["cells"]
-        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        code = [
+            "".join(cell["source"])
+            for cell in cells
+            if cell["cell_type"] == "code" and "opened" not in cell["metadata"].get("tags", [])
+        ]
         return fingerprint_of_text("\n".join(code), "clustered_fl.jobs.notebook:execute")
 
     def parameters(self, name: str) -> dict[str, Any]:

@@ -38,8 +38,8 @@ class Places:
     def published(self, scale: str, paper: str) -> Path:
         """Folder of a paper's published results: those made here before the repository's."""
         name = f"figures/{scale}/{paper}"
-        own = Path(self.made(name))
-        return own if own.exists() else Path(self.found(name))
+        own = Path(self.made(name)).absolute()
+        return own if self.prefix and own.exists() else Path(self.found(name))
 
 
 HERE = Places()

@@ -15,7 +15,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.groupings import grouping_module
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
-from clustered_fl.ledger.settings import Settings
+from clustered_fl.ledger.settings import Settings, read_settings
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.methods import method_module
 from clustered_fl.models import model_entry
@@ -252,6 +252,15 @@ class Plan:
             for claim in ledger.claims.values()
         }
         return fingerprint("clustered_fl.claims.verdicts:evaluate", *measures)
+
+
+def planned(configuration: dict[str, Any], places: Places) -> Plan:
+    """What a configuration asks for, when it is settled what is taken from archives.
+
+    Raises: InputError as `read_settings` and `Plan` do.
+    """
+    settings = read_settings(configuration | {"archive": False})
+    return Plan(settings, Path(places.found(LEDGERS)), places=places)
 
 
 def _families(kind: Kind) -> list[str]:
