@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("workflow", "config", "profiles", "src", "notebooks", "docs")
-COPIED += ("environment.yml",)
 
 # Names that the notebooks expect, on a tenth of a thousandth of the data.
 RUN = {

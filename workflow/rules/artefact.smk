@@ -35,7 +35,7 @@ rule figure:
     wildcard_constraints:
         artefact=PLAN.artefacts.named("figure"),
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=2000,
         runtime=15,

@@ -19,7 +19,7 @@ rule dataset:
     benchmark:
         f"logs/benchmarks/data/{PLAN.settings.data_kind}/{{dataset}}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=4000,
         runtime=60,
@@ -54,7 +54,7 @@ rule drift:
     benchmark:
         f"logs/benchmarks/data/{PLAN.settings.data_kind}/drift/{{clients}}/seed{{seed}}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=2000,
         runtime=30,
@@ -84,7 +84,7 @@ rule partition:
     benchmark:
         "logs/benchmarks/{scale}/federations/{clients}/seed{seed}.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,

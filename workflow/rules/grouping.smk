@@ -32,7 +32,7 @@ rule grouping:
     # Before runs, some of which wait for it.
     priority: 1
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=4000,
         runtime=240,

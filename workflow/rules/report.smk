@@ -33,7 +33,7 @@ rule report_site:
     benchmark:
         "logs/benchmarks/{scale}/report.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,
@@ -63,7 +63,7 @@ rule publish:
     benchmark:
         f"logs/benchmarks/{PLAN.settings.scale}/publish.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,
@@ -88,7 +88,7 @@ rule archive:
     log:
         f"logs/{PLAN.settings.scale}/archive.log",
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,

@@ -28,7 +28,7 @@ for kind in PLAN.kinds:
         wildcard_constraints:
             record=PLAN.archives.constraint(kind),
         conda:
-            "../../environment.yml"
+            "../envs/clustered_fl.yml"
         resources:
             mem_mb=1000,
             runtime=5,

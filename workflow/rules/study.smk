@@ -18,7 +18,7 @@ rule study:
     wildcard_constraints:
         name="|".join(PLAN.study.entries) or "none",
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=2000,
         runtime=60,

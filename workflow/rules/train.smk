@@ -33,7 +33,7 @@ rule train:
     wildcard_constraints:
         name="|".join(PLAN.run.entries) or "none",
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     threads: 1
     resources:
         gpu=PLAN.gpu,

@@ -21,7 +21,7 @@ rule verdicts:
     benchmark:
         "logs/benchmarks/{scale}/verdicts.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=2000,
         runtime=10,
@@ -50,7 +50,7 @@ rule test_results:
     benchmark:
         "logs/benchmarks/{scale}/test_results.tsv"
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,
