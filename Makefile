@@ -31,13 +31,13 @@ test: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakefmt --check workflow
 	$(BIN)/snakemake --lint
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
-	$(BIN)/snakefmt Snakefile workflow/rules
+	$(BIN)/snakefmt workflow
 
 requirements:
 	uv pip compile pyproject.toml --extra test --generate-hashes --universal --no-emit-index-url \

@@ -167,7 +167,9 @@ def notebook(content: dict) -> list[str]:
     code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     tags = [tag for cell in code for tag in cell["metadata"].get("tags", [])]
     kernel = content["metadata"].get("kernelspec", {}).get("name")
-    lines = [line.strip() for cell in code for line in "".join(cell["source"]).splitlines()]
+    # The same in all, and not run by the workflow.
+    own = [cell for cell in code if "opened" not in cell["metadata"].get("tags", [])]
+    lines = [line.strip() for cell in own for line in "".join(cell["source"]).splitlines()]
     count = sum(bool(line) and not line.startswith("#") for line in lines)
     ran = any(cell["outputs"] or cell["execution_count"] for cell in code)
     verdicts = {

@@ -19,8 +19,8 @@ NOTEBOOKS = [
 ]
 WORKFLOW = [
     path
-    for path in [ROOT / "Snakefile", *sorted((ROOT / "workflow").rglob("*.smk"))]
-    if path.exists()
+    for pattern in ("Snakefile", "**/*.smk")
+    for path in sorted((ROOT / "workflow").glob(pattern))
 ]
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustered_fl.errors import InputError
 from clustered_fl.jobs.ending import exit_code
 
 if TYPE_CHECKING:
@@ -116,29 +115,19 @@ def _origin(arguments: argparse.Namespace) -> "Origin":
 
 def restore(arguments: argparse.Namespace) -> None:
     """Take one record from an archive."""
-    from clustered_fl.records.archive import Key, read, unpack
+    from clustered_fl.records.archive import Key
+    from clustered_fl.records.archive import restore as put_in_place
 
-    key, records = Key(*arguments.key), read(arguments.archive)
-    if key not in records:
-        raise InputError(
-            f"{arguments.archive} has no record of {key.kind} {key.name}, seed {key.seed}"
-        )
-    unpack(records[key], arguments.out)
+    key = Key(*arguments.key)
+    put_in_place(arguments.archive, key, arguments.out)
     tell(f"{key.kind} {key.name}, seed {key.seed}, from {arguments.archive}")
 
 
 def merge(arguments: argparse.Namespace) -> None:
     """Join the records of several archives of one paper."""
-    from functools import reduce
+    from clustered_fl.records.archive import merge as join
 
-    from clustered_fl.records.archive import read, union, write
-
-    for path in arguments.archives:
-        if not path.is_file():
-            raise InputError(f"{path} does not exist")
-    records = reduce(union, map(read, arguments.archives))
-    write(arguments.out, records.values())
-    tell(f"{len(records)} records in {arguments.out}")
+    tell(f"{join(arguments.archives, arguments.out)} records in {arguments.out}")
 
 
 def notebook(arguments: argparse.Namespace) -> None:
@@ -147,12 +136,20 @@ def notebook(arguments: argparse.Namespace) -> None:
 
     artefacts, name = _plan(arguments).artefacts, arguments.artefact
     execute(
-        Path("notebooks", artefacts.entries[name].notebook),
+        Path(artefacts.notebook_of(name)),
         artefacts.parameters(name),
         artefacts.records(name),
         arguments.executed,
         arguments.page,
     )
+
+
+def edit(arguments: argparse.Namespace) -> None:
+    """Write a copy of the notebook of one artefact for Jupyter, with records to play with."""
+    from clustered_fl.workflow.opened import edit as prepare
+
+    prepare(arguments.artefact, arguments.scale, arguments.out)
+    tell(f"open it with: jupyter lab {arguments.out}")
 
 
 def verdicts(arguments: argparse.Namespace) -> None:
@@ -176,9 +173,9 @@ def check(arguments: argparse.Namespace) -> None:
 
     plan = _plan(arguments)
     claims = [claim for ledger in plan.ledgers.values() for claim in ledger.claims]
-    folder = Path(plan.results) / "artefacts"
+    folder = plan.folder / "artefacts"
     artefacts = {name: folder / name / f"{name}.csv" for name in plan.artefacts.entries}
-    check_results(Path(plan.results) / "verdicts.csv", claims, artefacts)
+    check_results(plan.folder / "verdicts.csv", claims, artefacts)
     tell(f"{len(claims)} claims and {len(artefacts)} artefacts are whole and honest")
 
 
@@ -211,15 +208,14 @@ def _scope(arguments: argparse.Namespace, finished: bool = False) -> "Scope":
     plan = _plan(arguments)
     about = plan.settings.scale, plan.settings.data_kind, getattr(arguments, "guide", None)
     records = plan.finished() if finished else plan.records()
-    return Scope(tuple(plan.ledgers.values()), Path(plan.results), records, *about)
+    return Scope(tuple(plan.ledgers.values()), plan.folder, records, *about)
 
 
 def _plan(arguments: argparse.Namespace) -> "Plan":
-    from clustered_fl.ledger.settings import read_settings
-    from clustered_fl.workflow.plan import Plan
+    from clustered_fl.workflow.places import Places
+    from clustered_fl.workflow.plan import planned
 
-    # Which records are taken from archives is settled by now.
-    return Plan(read_settings(arguments.settings | {"archive": False}), arguments.ledgers)
+    return planned(arguments.settings, Places(**arguments.places))
 
 
 def _json(about: str) -> dict:
@@ -236,6 +232,7 @@ OPTIONS: dict[str, dict] = {
     **dict.fromkeys(("registry", "cache", "data", "federation", "archive", "out"), _PATH),
     **dict.fromkeys(("checkpoint", "executed", "page"), _PATH),
     "mirror": _MAYBE,
+    "scale": {"default": "desktop", "help": "demo, desktop or paper"},
     "complete": {"action": "store_true", "help": "refuse partial data"},
     "seed": {"type": int, "required": True},
     "settings": _json("kind of federation and its settings, or the workflow's configuration"),
@@ -252,7 +249,7 @@ OPTIONS: dict[str, dict] = {
     "workers": {"type": int, "default": 1},
     "key": _json("kind, name and seed"),
     "archives": {**_PATH, "nargs": "+"},
-    "ledgers": {**_PATH, "help": "folder with one YAML per paper"},
+    "places": _json("folder of the repository, and prefix of what is made; {} for none"),
     "guide": {"type": Path, "help": "Markdown for adding a method"},
 }
 _RECORD = "config code identity other_data out"
@@ -267,12 +264,13 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "study": (study, _RECORD),
     "restore": (restore, "archive key out"),
     "merge": (merge, "archives out"),
-    "notebook": (notebook, "artefact executed page settings ledgers"),
-    "verdicts": (verdicts, "settings ledgers out"),
-    "check": (check, "settings ledgers"),
-    "report": (report, "settings ledgers guide out"),
-    "publish": (publish, "settings ledgers guide out"),
-    "archive": (archive, "settings ledgers out"),
+    "notebook": (notebook, "artefact executed page settings places"),
+    "edit": (edit, "artefact scale out"),
+    "verdicts": (verdicts, "settings places out"),
+    "check": (check, "settings places"),
+    "report": (report, "settings places guide out"),
+    "publish": (publish, "settings places guide out"),
+    "archive": (archive, "settings places out"),
 }
 
 

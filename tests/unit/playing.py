@@ -32,6 +32,11 @@ def is_parameters(cell: nbformat.NotebookNode) -> bool:
     return "parameters" in cell["metadata"].get("tags", [])
 
 
+def is_for_readers(cell: nbformat.NotebookNode) -> bool:
+    """Whether it is the cell that gets what is published, where nothing else is given."""
+    return "opened" in cell["metadata"].get("tags", [])
+
+
 def parameters(name: str, entry: Artefact, made: Made, out: Path) -> dict:
     """What the workflow gives to the notebook of artefact `name`, which writes to `out`."""
     asked = {
@@ -48,13 +53,18 @@ def parameters(name: str, entry: Artefact, made: Made, out: Path) -> dict:
 
 def play(name: str, entry: Artefact, made: Made, out: Path) -> dict:
     """Run the notebook of artefact `name` in this process and return its variables."""
-    given = parameters(name, entry, made, out)
+    return run_notebook(NOTEBOOKS / entry.notebook, parameters(name, entry, made, out))
+
+
+def run_notebook(path: Path, given: dict | None = None) -> dict:
+    """Run a notebook in this process, with given parameters or its own; its variables."""
+    given = given or {}
     variables = {"__name__": "__main__", "display": _show}
-    for cell in code_cells(NOTEBOOKS / entry.notebook):
-        _run(cell["source"], f"{name} {cell['id']}", variables)
+    for cell in code_cells(path):
+        _run(cell["source"], f"{path.stem} {cell['id']}", variables)
         if is_parameters(cell):
             unknown = given.keys() - variables.keys()
-            assert unknown == set(), f"{entry.notebook} has no such parameter"
+            assert unknown == set(), f"{path} has no such parameter"
             variables |= given
     plt.close("all")
     return variables

@@ -24,6 +24,7 @@ from clustered_fl.theory.cfl import violations
 from clustered_fl.workflow.fingerprint import ROOT
 
 CONFIG = Path(__file__).parents[2] / "config"
+PLACES = json.dumps({"repository": str(CONFIG.parent)})
 # What a machine that only trains need not have, and what would make every step start slowly.
 HEAVY = {"torch", "numpy", "pandas", "scipy", "pydantic", "yaml", "pyarrow", "matplotlib"}
 NOT_FOR_TRAINING = {"pandas", "datasets", "torchvision", "matplotlib", "jinja2"}
@@ -62,7 +63,7 @@ def in_a_process(*command: str, **environment: str) -> subprocess.CompletedProce
 
 def test_every_step_of_the_design_is_there():
     expected = {"dataset", "partition", "encoder", "grouping", "train", "study", "notebook"}
-    expected |= {"verdicts", "check", "report", "publish", "restore", "merge", "archive"}
+    expected |= {"verdicts", "check", "report", "publish", "restore", "merge", "archive", "edit"}
     assert STEPS.keys() == expected
 
 
@@ -83,11 +84,11 @@ def test_help_says_what_a_step_does(capsys, step):
     [
         ([], "the following arguments are required: step"),
         (["fly"], "invalid choice: 'fly' (choose from"),
-        (["check"], "the following arguments are required: --settings, --ledgers"),
-        (["check", "--settings", "{", "--ledgers", "x"], "argument --settings: invalid"),
+        (["check"], "the following arguments are required: --settings, --places"),
+        (["check", "--settings", "{", "--places", "{}"], "argument --settings: invalid"),
         (arguments("partition", data="d", seed="one", settings="{}", out="o"), "invalid int value"),
         (
-            ["check", "--settings", "{}", "--ledgers", "x", "--fast"],
+            ["check", "--settings", "{}", "--places", "{}", "--fast"],
             "unrecognized arguments: --fast",
         ),
     ],
@@ -347,13 +348,15 @@ def showing(tmp_path, monkeypatch):
     Path("notebooks").mkdir()
     nbformat.write(notebook, "notebooks/source.ipynb")
     figure = FIGURE | {"notebook": "source.ipynb", "parameters": {"word": "out of luck"}}
-    write(tmp_path, changed("artefacts/small_fig", figure))
+    ledgers = Path("config", "papers")
+    ledgers.mkdir(parents=True)
+    write(ledgers, changed("artefacts/small_fig", figure))
     return {
         "artefact": "small_fig",
         "executed": Path("logs/executed.ipynb"),
         "page": Path("artefact/page.html"),
         "settings": "{}",
-        "ledgers": tmp_path,
+        "places": "{}",
     }
 
 
@@ -428,23 +431,26 @@ def test_archives_of_several_machines_are_joined(capsys, tmp_path):
     ],
 )
 def test_a_wrong_configuration_is_one_sentence(capsys, tmp_path, step, settings, sentence):
-    options = {"settings": json.dumps(settings), "ledgers": CONFIG / "papers"}
+    options = {"settings": json.dumps(settings), "places": PLACES}
     if step != "check":
         options["out"] = tmp_path / "out"
     assert refused(capsys, step, **options).startswith(sentence)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_broken_ledger_is_one_sentence(capsys, tmp_path):
-    path = write(tmp_path, changed("runs/one/colour", "blue"))
-    sentence = refused(capsys, "check", settings="{}", ledgers=tmp_path)
+def test_a_broken_ledger_is_one_sentence(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("config", "papers")
+    folder.mkdir(parents=True)
+    path = write(folder, changed("runs/one/colour", "blue"))
+    sentence = refused(capsys, "check", settings="{}", places="{}")
     assert sentence.startswith(f"{path} has no key 'runs.one.colour'; allowed are dataset,")
 
 
 @pytest.mark.parametrize("step", ["check", "publish"])
 def test_results_that_are_not_there_are_one_sentence(capsys, tmp_path, monkeypatch, step):
     monkeypatch.chdir(tmp_path)
-    options = {"settings": "{}", "ledgers": CONFIG / "papers"}
+    options = {"settings": "{}", "places": PLACES}
     if step != "check":
         options["out"] = tmp_path / "out"
     assert "results/demo/verdicts.csv" in refused(capsys, step, **options)
@@ -453,7 +459,7 @@ def test_results_that_are_not_there_are_one_sentence(capsys, tmp_path, monkeypat
 
 def test_verdicts_without_records_name_the_first_that_is_missing(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    options = {"settings": "{}", "ledgers": CONFIG / "papers", "out": tmp_path / "verdicts.csv"}
+    options = {"settings": "{}", "places": PLACES, "out": tmp_path / "verdicts.csv"}
     sentence = refused(capsys, "verdicts", **options)
     assert sentence.startswith("claim CFL-F1-a: cannot read results/demo/studies/cfl_violations/")
     assert list(tmp_path.iterdir()) == []

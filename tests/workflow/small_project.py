@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("Snakefile", "workflow", "config", "profiles", "src", "notebooks", "docs")
-COPIED += ("environment.yml",)
+COPIED = ("workflow", "config", "profiles", "src", "notebooks", "docs")
 
 # Names that the notebooks expect, on a tenth of a thousandth of the data.
 RUN = {

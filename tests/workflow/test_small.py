@@ -139,7 +139,7 @@ def test_comments_docstrings_and_times_rerun_nothing(complete):
         path.write_text(f"{doubled}\n\n# A comment.\n")
     for path in (complete.root / "data").rglob("*.safetensors"):
         path.touch()
-    (complete.root / "Snakefile").touch()
+    (complete.root / "workflow" / "Snakefile").touch()
     try:
         assert complete.plan() == set()
     finally:

@@ -37,7 +37,7 @@ rule figure:
     group:
         PLAN.sharing("artefacts")
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=2000,
         runtime=15,
@@ -53,7 +53,7 @@ rule figure:
         python -m clustered_fl notebook \
             --artefact {wildcards.artefact:q} \
             --settings "$CLUSTERED_FL_SETTINGS" \
-            --ledgers config/papers \
+            --places "$CLUSTERED_FL_PLACES" \
             --executed {log.notebook:q} \
             --page {output.page:q}
         """

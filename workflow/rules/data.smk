@@ -11,7 +11,7 @@
 rule dataset:
     """Verify a dataset, or fetch it, and write its canonical arrays."""
     input:
-        registry=ancient("config/datasets.yaml"),
+        registry=ancient(PLACES.found("config/datasets.yaml")),
     output:
         data=f"{PLAN.data}/{{dataset}}.safetensors",
     log:
@@ -21,7 +21,7 @@ rule dataset:
     # Nodes of a cluster often have no network, and the mirror need not be on its file system.
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=4000,
         runtime=60,
@@ -29,6 +29,7 @@ rule dataset:
         # Not parameters: source, mirror and whether partial data will do. Data are known by their
         # digest, and moving a mirror reruns nothing.
         recipe=PLAN.recipe,
+        cache=PLACES.made("data/download/hub"),
         code=fingerprint("clustered_fl.data.sources:prepare"),
     shell:
         """
@@ -37,7 +38,7 @@ rule dataset:
             --name {wildcards.dataset:q} \
             --source "$CLUSTERED_FL_SOURCE" \
             --mirror "$CLUSTERED_FL_MIRROR" \
-            --cache data/download/hub \
+            --cache {params.cache:q} \
             --registry {input.registry:q} \
             $CLUSTERED_FL_COMPLETE \
             --out {output.data:q}
@@ -57,7 +58,7 @@ rule drift:
     group:
         PLAN.sharing("federations")
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=2000,
         runtime=30,
@@ -89,7 +90,7 @@ rule partition:
     group:
         PLAN.sharing("federations")
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,

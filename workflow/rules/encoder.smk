@@ -26,7 +26,7 @@ rule encoder:
     # First of all: groupings wait for it, and runs for them, the longest way to a table.
     priority: 2
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         gpu=PLAN.gpu,
         mem_mb=3000,

@@ -36,7 +36,7 @@ rule grouping:
     group:
         PLAN.group
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         gpu=PLAN.gpu_of_grouping,
         mem_mb=4000,

@@ -17,13 +17,15 @@
 rule report_site:
     """Show every artefact and every verdict with the evidence."""
     input:
-        ledgers=expand("config/papers/{paper}.yaml", paper=PLAN.ledgers),
+        ledgers=PLAN.ledger_files(),
         verdicts="results/{scale}/verdicts.csv",
         tested="results/{scale}/verdicts.tested",
         artefacts=PLAN.artefacts.files(),
         records=PLAN.record_files(),
-        templates=sorted(map(str, Path("src/clustered_fl/report/templates").iterdir())),
-        guide="docs/add_your_own.md",
+        templates=sorted(
+            map(str, Path(PLACES.found("src/clustered_fl/report/templates")).iterdir())
+        ),
+        guide=PLACES.found("docs/add_your_own.md"),
     output:
         index="results/{scale}/report/index.html",
     log:
@@ -32,7 +34,7 @@ rule report_site:
         "logs/benchmarks/{scale}/report.tsv"
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,
@@ -44,7 +46,7 @@ rule report_site:
         exec &> >(tee {log:q})
         python -m clustered_fl report \
             --settings "$CLUSTERED_FL_SETTINGS" \
-            --ledgers config/papers \
+            --places "$CLUSTERED_FL_PLACES" \
             --guide {input.guide:q} \
             --out "$(dirname {output.index:q})"
         """
@@ -54,7 +56,7 @@ rule publish:
     """Copy what is worth committing to figures/; `snakemake publish`."""
     input:
         report=f"{PLAN.results}/report/index.html",
-        guide="docs/add_your_own.md",
+        guide=PLACES.found("docs/add_your_own.md"),
     output:
         index=update(f"figures/{PLAN.settings.scale}/index.html"),
     log:
@@ -63,7 +65,7 @@ rule publish:
         f"logs/benchmarks/{PLAN.settings.scale}/publish.tsv"
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,
@@ -75,7 +77,7 @@ rule publish:
         exec &> >(tee {log:q})
         python -m clustered_fl publish \
             --settings "$CLUSTERED_FL_SETTINGS" \
-            --ledgers config/papers \
+            --places "$CLUSTERED_FL_PLACES" \
             --guide {input.guide:q} \
             --out "$(dirname {output.index:q})"
         """
@@ -89,18 +91,18 @@ rule archive:
         f"logs/{PLAN.settings.scale}/archive.log",
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,
     params:
         shown=PLAN.shown(),
-        folder=f"figures/{PLAN.settings.scale}",
+        folder=PLACES.made(f"figures/{PLAN.settings.scale}"),
     shell:
         """
         exec &> >(tee {log:q})
         python -m clustered_fl archive \
             --settings "$CLUSTERED_FL_SETTINGS" \
-            --ledgers config/papers \
+            --places "$CLUSTERED_FL_PLACES" \
             --out {params.folder:q}
         """

@@ -31,7 +31,7 @@ for kind in PLAN.kinds:
                 record=records,
             localrule: True
             conda:
-                "../../environment.yml"
+                "../envs/clustered_fl.yml"
             resources:
                 mem_mb=1000,
                 runtime=5,

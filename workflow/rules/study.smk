@@ -32,7 +32,7 @@ for study in PLAN.archives.computed(PLAN.study):
         group:
             PLAN.sharing("studies")
         conda:
-            "../../environment.yml"
+            "../envs/clustered_fl.yml"
         resources:
             mem_mb=2000,
             runtime=20,

@@ -36,7 +36,7 @@ rule train:
     group:
         PLAN.group
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     threads: 1
     resources:
         gpu=PLAN.gpu,
@@ -47,9 +47,9 @@ rule train:
         code=PLAN.run.code,
         identity=PLAN.identity,
         other_data=PLAN.other_data,
-        paths="results/{scale}/paths",
+        paths=PLACES.made("results/{scale}/paths"),
         below=PLAN.below,
-        checkpoint="results/{scale}/checkpoints/{name}/seed{seed}.safetensors",
+        checkpoint=PLACES.made("results/{scale}/checkpoints/{name}/seed{seed}.safetensors"),
     shell:
         """
         # What is said outlives an interruption of all processes.

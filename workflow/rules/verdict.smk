@@ -12,7 +12,7 @@
 rule verdicts:
     """Judge every claim of the ledgers by what it measures."""
     input:
-        ledgers=expand("config/papers/{paper}.yaml", paper=PLAN.ledgers),
+        ledgers=PLAN.ledger_files(),
         records=PLAN.record_files(),
     output:
         table="results/{scale}/verdicts.csv",
@@ -23,7 +23,7 @@ rule verdicts:
         "logs/benchmarks/{scale}/verdicts.tsv"
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=2000,
         runtime=10,
@@ -35,7 +35,7 @@ rule verdicts:
         exec &> >(tee {log:q})
         python -m clustered_fl verdicts \
             --settings "$CLUSTERED_FL_SETTINGS" \
-            --ledgers config/papers \
+            --places "$CLUSTERED_FL_PLACES" \
             --out {output.table:q}
         """
 
@@ -53,7 +53,7 @@ rule test_results:
         "logs/benchmarks/{scale}/test_results.tsv"
     localrule: True
     conda:
-        "../../environment.yml"
+        "../envs/clustered_fl.yml"
     resources:
         mem_mb=1000,
         runtime=5,
@@ -63,5 +63,5 @@ rule test_results:
     shell:
         """
         exec &> >(tee {log:q})
-        python -m clustered_fl check --settings "$CLUSTERED_FL_SETTINGS" --ledgers config/papers
+        python -m clustered_fl check --settings "$CLUSTERED_FL_SETTINGS" --places "$CLUSTERED_FL_PLACES"
         """

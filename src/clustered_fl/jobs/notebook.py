@@ -17,6 +17,18 @@ STYLE = ".celltag_injected-parameters .highlight { max-height: 14em; overflow: a
 """A table can be made from a hundred runs, whose names would come before what it says."""
 
 
+def prepare(notebook: Path, parameters: dict[str, Any], out: Path) -> None:
+    """Write `notebook` with `parameters` and do not execute it.
+
+    Raises: InputError if it cannot be read or written.
+    """
+    about = {"kernel_name": "python3", "progress_bar": False, "prepare_only": True}
+    try:
+        papermill.execute_notebook(notebook, out, parameters, **about)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot prepare {notebook}: {error}") from error
+
+
 def execute(
     notebook: Path, parameters: dict[str, Any], records: pd.DataFrame, executed: Path, page: Path
 ) -> None:

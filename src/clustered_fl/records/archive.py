@@ -6,7 +6,8 @@ gigabytes, and nothing that is shown needs them.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,6 +94,17 @@ def unpack(packed: Packed, folder: Path) -> None:
             beside.write_bytes(content)
 
 
+def restore(path: Path, key: Key, folder: Path) -> None:
+    """Put one record of an archive in place.
+
+    Raises: InputError if the archive is without it.
+    """
+    records = read(path)
+    if key not in records:
+        raise InputError(f"{path} has no record of {key.kind} {key.name}, seed {key.seed}")
+    unpack(records[key], folder)
+
+
 def read(path: Path, files: bool = True) -> dict[Key, Packed]:
     """All records of an archive, none if there is no archive.
 
@@ -139,6 +151,19 @@ def union(first: Mapping[Key, Packed], second: Mapping[Key, Packed]) -> dict[Key
                 f"{first[key].made_by} and {second[key].made_by}; remove one of them"
             )
     return {**second, **first}
+
+
+def merge(paths: Sequence[Path], out: Path) -> int:
+    """Join the records of several archives of one paper; how many there are.
+
+    Raises: InputError if an archive is absent, or two have different results of the same.
+    """
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{path} does not exist")
+    records = reduce(union, map(read, paths))
+    write(out, records.values())
+    return len(records)
 
 
 def _alike(first: Packed, second: Packed) -> bool:

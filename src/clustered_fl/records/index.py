@@ -18,9 +18,10 @@ Kind = Literal["run", "grouping", "encoder", "study"]
 COLUMNS = ("kind", "entry", "name", "seed", "folder")
 
 
-def build(rows: Iterable[tuple[Kind, str, str, int, str]]) -> pd.DataFrame:
-    """The index with these rows."""
-    return pd.DataFrame(list(rows), columns=list(COLUMNS))
+def build(rows: Iterable[tuple[Kind, str, str, int, str]], prefix: str = "") -> pd.DataFrame:
+    """The index with these rows, whose folders begin with the prefix."""
+    records = pd.DataFrame(list(rows), columns=list(COLUMNS))
+    return records.assign(folder=prefix + records["folder"].astype(str))
 
 
 def write(records: pd.DataFrame, path: Path) -> None:

@@ -14,6 +14,7 @@ from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.records import index
 from clustered_fl.workflow.fingerprint import fingerprint_of_text
 from clustered_fl.workflow.kinds import Kind
+from clustered_fl.workflow.places import Places
 
 FORMATS = {"figure": ("png", "pdf", "svg", "csv"), "table": ("csv", "md", "tex")}
 
@@ -26,9 +27,15 @@ class Artefacts:
     """
 
     def __init__(
-        self, ledgers: Iterable[Ledger], kinds: Iterable[Kind], results: str, settings: Settings
+        self,
+        ledgers: Iterable[Ledger],
+        kinds: Iterable[Kind],
+        results: str,
+        settings: Settings,
+        places: Places,
     ) -> None:
         self._kinds, self._results, self._settings = tuple(kinds), results, settings
+        self._places = places
         named = {name: each for ledger in ledgers for name, each in ledger.artefacts.items()}
         self.entries = {name: each for name, each in named.items() if self._is_made(each)}
 
@@ -43,10 +50,19 @@ class Artefacts:
 
         Raises: InputError naming the artefact and the notebook.
         """
-        for name, artefact in self.entries.items():
-            path = Path("notebooks", artefact.notebook)
-            if not path.is_file():
+        for name in self.entries:
+            path = self.notebook_of(name)
+            if not Path(path).is_file():
                 raise InputError(f"{name} names the notebook {path}, which is not there")
+
+    def require(self, name: str) -> None:
+        """Refuse an artefact that is not made at this scale.
+
+        Raises: InputError naming those that are.
+        """
+        if name not in self.entries:
+            scale, known = self._settings.scale, ", ".join(self.entries)
+            raise InputError(f"there is no artefact {name!r} at scale {scale}; allowed are {known}")
 
     def _reads(self, name: str) -> list[tuple[Kind, list[str]]]:
         return [(kind, getattr(self.entries[name], SECTIONS[kind.name])) for kind in self._kinds]
@@ -54,7 +70,8 @@ class Artefacts:
     def records(self, name: str) -> pd.DataFrame:
         """The index of everything that a notebook reads."""
         parts = self._reads(name)
-        return index.build(row for kind, names in parts for row in kind.records(names))
+        rows = (row for kind, names in parts for row in kind.records(names))
+        return index.build(rows, self._places.prefix)
 
     def inputs(self, wildcards: Any) -> list[str]:
         """The files of these records."""
@@ -63,12 +80,20 @@ class Artefacts:
 
     def notebook(self, wildcards: Any) -> str:
         """Source of an artefact's notebook."""
-        return f"notebooks/{self.entries[wildcards.artefact].notebook}"
+        return self.notebook_of(wildcards.artefact)
+
+    def notebook_of(self, name: str) -> str:
+        """Source of the notebook of artefact `name`."""
+        return self._places.found(f"notebooks/{self.entries[name].notebook}")
 
     def code(self, wildcards: Any) -> str:
-        """Fingerprint of everything first-party that the notebook uses."""
+        """Fingerprint of everything first-party that the notebook uses in the workflow."""
         cells = json.loads(Path(self.notebook(wildcards)).read_text())["cells"]
-        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        code = [
+            "".join(cell["source"])
+            for cell in cells
+            if cell["cell_type"] == "code" and "opened" not in cell["metadata"].get("tags", [])
+        ]
         return fingerprint_of_text("\n".join(code), "clustered_fl.jobs.notebook:execute")
 
     def parameters(self, name: str) -> dict[str, Any]:

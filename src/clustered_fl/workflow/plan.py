@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.groupings import grouping_module
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
-from clustered_fl.ledger.settings import Settings
+from clustered_fl.ledger.settings import Settings, read_settings
 from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.methods import method_module
 from clustered_fl.models import model_entry
@@ -30,6 +31,7 @@ from clustered_fl.workflow.clients import Clients, code_of
 from clustered_fl.workflow.declared import declared
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.kinds import SHORT, UNKNOWN, Entry, Kind
+from clustered_fl.workflow.places import HERE, LEDGERS, Places
 from clustered_fl.workflow.present import Present
 
 LEARNT = {"encoder": "encoder.safetensors", "run": "models.safetensors"}
@@ -49,6 +51,7 @@ class Plan:
         registry: table of datasets; where given, everything that the ledgers set is checked.
         forced: whether finished jobs are asked for again.
         cluster: whether jobs go to a cluster, where short ones share one.
+        places: where the project and what it makes are.
 
     Raises: InputError if a ledger cannot be read, or sets what no job could compute.
 
@@ -64,8 +67,9 @@ class Plan:
         registry: Path | None = None,
         forced: Callable[[], bool] = lambda: False,
         cluster: Callable[[], bool] = lambda: False,
+        places: Places = HERE,
     ) -> None:
-        self.settings = settings
+        self.settings, self.places = settings, places
         self.results = f"results/{settings.scale}"
         self.data = f"data/{settings.data_kind}"
         self._on_cluster = cluster
@@ -82,9 +86,9 @@ class Plan:
             self._add(ledger)
         configs = [e.config for kind in (self.run, self.grouping) for e in kind.entries.values()]
         self.clients = Clients(configs, self.data, self.results)
-        self.artefacts = Artefacts(every, self.kinds, self.results, settings)
-        self._present = Present(self.kinds, self.clients, self.data, forced)
-        published = [Path("figures", settings.scale, paper) for paper in self.ledgers]
+        self.artefacts = Artefacts(every, self.kinds, self.results, settings, places)
+        self._present = Present(self.kinds, self.clients, self.data, forced, places)
+        published = [places.published(settings.scale, paper) for paper in self.ledgers]
         self.archives = Archives(self.kinds, self._present, published if settings.archive else [])
 
     def _kind(self, name: index.Kind, place: str) -> Kind:
@@ -100,7 +104,7 @@ class Plan:
             return
         configs = [e.config for kind in self.kinds for e in kind.entries.values() if e.seeds]
         for name in sorted({config["dataset"] for config in configs if "dataset" in config}):
-            path = Path(self.data, f"{name}.safetensors")
+            path = Path(self.places.made(f"{self.data}/{name}.safetensors"))
             found = header_of(path)
             if not found.get("complete", True):
                 raise InputError(
@@ -113,10 +117,16 @@ class Plan:
 
         Raises: InputError naming the folder.
         """
-        for folder in map(Path, (self.results, self.data, "logs")):
+        for name in (self.results, self.data, "logs"):
+            folder = Path(self.places.made(name))
             there = next(each for each in (folder, *folder.parents) if each.exists())
             if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
                 raise InputError(f"nothing can be written to {folder}: check {there.resolve()}")
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the results."""
+        return Path(self.places.made(self.results))
 
     @property
     def gpu(self) -> int:
@@ -226,6 +236,9 @@ class Plan:
 
     def below(self, wildcards: Any) -> str:
         """Folder of the encoder or profiler of a grouping, or of the grouping of a run, or ""."""
+        return self.places.made(folder) if (folder := self._below(wildcards)) else ""
+
+    def _below(self, wildcards: Any) -> str:
         below = self._present.below(self._key(wildcards))
         return "".join(str(self._present.folder(key)) for key in below)
 
@@ -233,18 +246,23 @@ class Plan:
         """What must be there of it: its record, and what an encoder or profiler has learnt."""
         entry = self.kind_of(wildcards.name)[wildcards.name]
         learnt = [LEARNT[kind] for kind, _ in entry.rests_on if kind in LEARNT]
-        files, folder = ["record.json", *learnt], self.below(wildcards)
+        files, folder = ["record.json", *learnt], self._below(wildcards)
         return [f"{folder}/{file}" for file in files] if folder else []
 
     def records(self) -> pd.DataFrame:
         """The index of all records of the plan."""
-        return index.build(row for kind in self.kinds for row in kind.records(_families(kind)))
+        rows = (row for kind in self.kinds for row in kind.records(_families(kind)))
+        return index.build(rows, self.places.prefix)
 
     def finished(self) -> pd.DataFrame:
         """The index of the records that were computed here and are up to date."""
         every = self.records()
         keys = (Key(row.kind, row.name, row.seed) for row in every.itertuples())
         return every[[self._present.is_here(key) for key in keys]]
+
+    def ledger_files(self) -> list[str]:
+        """The ledgers themselves."""
+        return [self.places.found(f"{LEDGERS}/{paper}.yaml") for paper in self.ledgers]
 
     def record_files(self) -> list[str]:
         """What all records hold."""
@@ -262,6 +280,7 @@ class Plan:
             "MIRROR": self.settings.mirror or "",
             "COMPLETE": "--complete" if self.settings.scale == "paper" else "",
             "DEVICE": self.settings.device,
+            "PLACES": json.dumps(asdict(self.places)),
             "PATH": self.settings.path,
         }
         return {f"CLUSTERED_FL_{name}": value for name, value in told.items()}
@@ -279,6 +298,15 @@ class Plan:
             for claim in ledger.claims.values()
         }
         return fingerprint("clustered_fl.claims.verdicts:evaluate", *measures)
+
+
+def planned(configuration: dict[str, Any], places: Places) -> Plan:
+    """What a configuration asks for, when it is settled what is taken from archives.
+
+    Raises: InputError as `read_settings` and `Plan` do.
+    """
+    settings = read_settings(configuration | {"archive": False})
+    return Plan(settings, Path(places.found(LEDGERS)), places=places)
 
 
 def _families(kind: Kind) -> list[str]:

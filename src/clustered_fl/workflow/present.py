@@ -15,6 +15,7 @@ from clustered_fl.records.archive import MARK, OTHER_DATA, Key
 from clustered_fl.records.seal import RECORD, read_record
 from clustered_fl.workflow.clients import Clients
 from clustered_fl.workflow.kinds import Kind
+from clustered_fl.workflow.places import Places
 
 
 class Present:
@@ -23,13 +24,20 @@ class Present:
     Args:
         data: folder of the datasets.
         forced: whether finished jobs are asked for again.
+        places: where what is made lies.
     """
 
     def __init__(
-        self, kinds: Iterable[Kind], clients: Clients, data: str, forced: Callable[[], bool]
+        self,
+        kinds: Iterable[Kind],
+        clients: Clients,
+        data: str,
+        forced: Callable[[], bool],
+        places: Places,
     ) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
         self._clients, self._data, self._forced = clients, data, forced
+        self._made = places.made
         self._header_of, self._record = cache(header_of), cache(self._load)
         self.identity = cache(self._identity)
         self.is_valid = cache(self._is_valid)
@@ -38,12 +46,15 @@ class Present:
         return self._kinds[kind].identity(name, seed, self.identity)
 
     def folder(self, key: Key) -> Path:
-        """Where a record is, or will be."""
+        """Where a record is, or will be, as rules name it."""
         return Path(self._kinds[key.kind].folder(key.name, key.seed))
 
     def _load(self, key: Key) -> dict[str, Any]:
-        folder = self.folder(key)
+        folder = self._in_folder(key, RECORD).parent
         return read_record(folder) if (folder / RECORD).exists() else {}
+
+    def _in_folder(self, key: Key, name: str) -> Path:
+        return Path(self._made(f"{self.folder(key)}/{name}"))
 
     def dataset(self, key: Key) -> str:
         """File of the data that something is computed from, "" without any."""
@@ -57,7 +68,7 @@ class Present:
         return self._digest(key) in (None, digest)
 
     def _digest(self, key: Key) -> str | None:
-        return self._header_of(Path(self.dataset(key))).get("digest")
+        return self._header_of(Path(self._made(self.dataset(key)))).get("digest")
 
     def _is_valid(self, key: Key) -> bool:
         record = self._record(key)
@@ -77,8 +88,7 @@ class Present:
 
     def is_here(self, key: Key) -> bool:
         """Whether a record was computed here, with the settings and the code of the plan."""
-        folder = self.folder(key)
-        restored = (folder / MARK).exists()
+        restored = self._in_folder(key, MARK).exists()
         return not restored and self._record(key).get("identity") == self.identity(*key)
 
     def other_data(self, key: Key) -> str:
@@ -89,7 +99,7 @@ class Present:
         digest = self._record(key).get("data", {}).get("digest")
         if digest and not self.are_at_hand(key, digest):
             return self._digest(key)
-        mark = self.folder(key) / OTHER_DATA
+        mark = self._in_folder(key, OTHER_DATA)
         return mark.read_text() if digest and mark.exists() else ""
 
     def wanted(self, key: Key, file: str) -> list[str]:
@@ -103,5 +113,6 @@ class Present:
 
         if self._forced() or not self.is_valid(key):
             return [file]
-        there = Path(file).exists() and Path(self.dataset(key)).exists()
+        needed = file, self.dataset(key)
+        there = all(Path(self._made(each)).exists() for each in needed)
         return [ancient(file)] if there else []

@@ -1,0 +1,90 @@
+"""The notebook of an artefact as a reader opens it: with records, and without the workflow."""
+
+import json
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from clustered_fl.errors import InputError
+from clustered_fl.jobs.notebook import prepare
+from clustered_fl.records import archive, index
+from clustered_fl.records.archive import Key, Packed
+from clustered_fl.records.reading import RECORD
+from clustered_fl.workflow.kinds import FILES
+from clustered_fl.workflow.places import places
+from clustered_fl.workflow.plan import Plan, planned
+
+_read = cache(archive.read)
+
+
+def plan_at(scale: str) -> Plan:
+    """What there is to compute at a scale, planned in the working directory.
+
+    Raises: InputError if there is no such scale.
+    """
+    # Nothing is computed, so that it does not matter which source of real data is meant.
+    source = "builtin" if scale == "demo" else "download"
+    return planned({"scale": scale, "source": source}, places())
+
+
+def opened(artefact: str, scale: str, folder: Path | None = None) -> dict[str, Any]:
+    """Values for all parameters of the notebook of an artefact.
+
+    Args:
+        folder: gets records from archives, and what the notebook makes; None for a new one.
+    Raises:
+        InputError: if there is no such artefact, or what it shows was neither computed in the
+            working directory nor published.
+    """
+    plan = plan_at(scale)
+    plan.artefacts.require(artefact)
+    records = plan.artefacts.records(artefact)
+    packed = [_published(plan, row, artefact) for row in records.itertuples()]
+    folder = Path(tempfile.mkdtemp(prefix=f"{artefact}-")) if folder is None else folder.absolute()
+    for place, each in zip(records["folder"], packed, strict=True):
+        if each:
+            archive.unpack(each, folder / place)
+    records["folder"] = [
+        str(folder / place if each else Path(place).absolute())
+        for place, each in zip(records["folder"], packed, strict=True)
+    ]
+    index.write(records, folder / "records.csv")
+    own = {"records": str(folder / "records.csv"), "out": str(folder)}
+    return plan.artefacts.parameters(artefact) | own
+
+
+def edit(artefact: str, scale: str, out: Path) -> None:
+    """Write a copy of the notebook of an artefact, with values for all parameters, for Jupyter.
+
+    What it reads and makes is in the folder of the same name.
+
+    Raises: InputError as `opened` does, or if there is a notebook already.
+    """
+    if out.exists():
+        raise InputError(f"{out} exists; remove it, or choose another name")
+    parameters = opened(artefact, scale, out.with_suffix(""))
+    prepare(Path(plan_at(scale).artefacts.notebook_of(artefact)), parameters, out)
+
+
+def _published(plan: Plan, row: Any, artefact: str) -> Packed | None:
+    """A record from its archive; None if it was computed here."""
+    if Path(row.folder, RECORD).exists():
+        return None
+    scale, key = plan.settings.scale, Key(row.kind, row.name, row.seed)
+    folders = (plan.places.published(scale, paper) for paper in plan.ledgers)
+    found = (_read(folder / archive.FILE).get(key) for folder in folders)
+    packed = next(filter(None, found), None)
+    if packed is None or not _is_whole(packed):
+        raise InputError(
+            f"{artefact} shows {key.kind} {key.name}, seed {key.seed}, whose measurements were "
+            f"neither computed here nor published; `snakemake {artefact} --config scale={scale}` "
+            "computes them"
+        )
+    return packed
+
+
+def _is_whole(packed: Packed) -> bool:
+    """Whether it holds measurements, and not only says what was computed."""
+    tables = json.loads(packed.files[RECORD]).get("tables", [])
+    return packed.files.keys() >= {*FILES[packed.kind], *(f"{name}.parquet" for name in tables)}

@@ -1,0 +1,130 @@
+"""Notebooks as a reader opens them: what is published, and nothing else, is needed.
+
+A default whose measurements are not published says so in one sentence. Of each paper one notebook
+runs here, on what is published; what all others are given is looked at.
+"""
+
+import ast
+import json
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+from playing import NOTEBOOKS, code_cells, is_for_readers, is_parameters, run_notebook
+
+from clustered_fl.cli import main
+from clustered_fl.errors import InputError
+from clustered_fl.records import archive, index
+from clustered_fl.records.archive import Key
+from clustered_fl.workflow.opened import edit, opened, plan_at
+
+OPENED = sorted(path for path in NOTEBOOKS.rglob("*.ipynb") if path.parent.name != "examples")
+CHEAP = ("cfl/recursion.ipynb", "flt/graph.ipynb", "ground/needs.ipynb", "repa/uniformity.ipynb")
+FIGURES = NOTEBOOKS.parent / "figures" / "desktop"
+REFUSED = "measurements were neither computed here nor published; `snakemake"
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    """A reader's Jupyter has no results in its working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return plan_at("desktop")
+
+
+def defaults(path: Path) -> dict:
+    """The values in the parameters cell of a notebook."""
+    (cell,) = filter(is_parameters, code_cells(path))
+    lines = ast.parse(cell["source"]).body
+    return {line.targets[0].id: ast.literal_eval(line.value) for line in lines}
+
+
+def is_published(plan, name: str) -> bool:
+    """Whether the archives hold files of measurements for all records that an artefact shows."""
+    records = [archive.read(path) for path in FIGURES.glob(f"*/{archive.FILE}")]
+    measured = {key for each in records for key, packed in each.items() if len(packed.files) > 2}
+    shown = plan.artefacts.records(name)
+    return {Key(row.kind, row.name, row.seed) for row in shown.itertuples()} <= measured
+
+
+@pytest.mark.parametrize("path", OPENED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_defaults_are_those_of_an_artefact_of_the_notebook(plan, path):
+    given = defaults(path)
+    assert plan.artefacts.entries[given["artefact"]].notebook == str(path.relative_to(NOTEBOOKS))
+    assert (given["scale"], given["source"], given["records"]) == ("desktop", "real", "")
+    if is_published(plan, given["artefact"]):
+        values = opened(given["artefact"], given["scale"])
+        assert values.keys() <= given.keys()
+        folders = index.read(values["records"])["folder"]
+        assert all((Path(folder) / "record.json").exists() for folder in folders)
+    else:
+        with pytest.raises(InputError, match=REFUSED):
+            opened(given["artefact"], given["scale"])
+
+
+def test_the_cell_for_readers_is_the_same_everywhere():
+    cells = [[cell for cell in code_cells(path) if is_for_readers(cell)] for path in OPENED]
+    assert {len(own) for own in cells} == {1}
+    assert len({own[0]["source"] for own in cells}) == 1
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_a_notebook_runs_as_it_is_opened(plan, name):
+    path = NOTEBOOKS / name
+    artefact = defaults(path)["artefact"]
+    if not is_published(plan, artefact):
+        with pytest.raises(InputError, match=REFUSED):
+            run_notebook(path)
+        return
+    out = Path(run_notebook(path)["out"])
+    assert len(pd.read_csv(out / f"{artefact}.csv"))
+
+
+def test_a_copy_is_ready_for_jupyter(tmp_path):
+    out = tmp_path / "mine.ipynb"
+    edit("ground_swap", "desktop", out)
+    cells = [cell for cell in nbformat.read(out, as_version=4).cells if cell.cell_type == "code"]
+    tags = [cell["metadata"].get("tags", []) for cell in cells[:3]]
+    assert tags == [["parameters"], ["injected-parameters"], ["opened"]]
+    values: dict = {}
+    exec(cells[1]["source"], values)
+    assert values["artefact"] == "ground_swap"
+    assert {Path(values["records"]).parent, Path(values["out"])} == {tmp_path / "mine"}
+    folders = index.read(values["records"])["folder"]
+    assert all(Path(folder).is_relative_to(tmp_path / "mine") for folder in folders)
+
+
+def test_what_was_computed_here_comes_first(tmp_path):
+    row = plan_at("desktop").artefacts.records("ground_swap").iloc[0]
+    folder = tmp_path / row["folder"]
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text("{}")
+    known = index.read(opened("ground_swap", "desktop")["records"])
+    assert known["folder"][0] == str(folder)
+    assert str(tmp_path) not in set(known["folder"][1:])
+
+
+@pytest.mark.parametrize(
+    ("artefact", "scale", "sentence"),
+    [
+        ("cfl_figg", "desktop", "there is no artefact 'cfl_figg' at scale desktop; allowed are"),
+        ("ground_swap", "huge", "the configuration: scale = 'huge' is not allowed"),
+        ("ground_swap", "demo", "ground_swap shows encoder ground_enc_grey, seed 0, whose meas"),
+    ],
+)
+def test_what_cannot_be_opened_is_told_in_one_sentence(capsys, tmp_path, artefact, scale, sentence):
+    out = tmp_path / "mine.ipynb"
+    assert main(["edit", "--artefact", artefact, "--scale", scale, "--out", str(out)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {sentence}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_edited_copy_is_not_overwritten(tmp_path):
+    out = tmp_path / "mine.ipynb"
+    out.write_text(json.dumps({}))
+    with pytest.raises(InputError, match=r"mine\.ipynb exists; remove it, or choose another name"):
+        edit("ground_swap", "desktop", out)
