@@ -196,6 +196,35 @@ def test_records_can_be_kept_before_a_paper_is_published(seed_1, scope, tmp_path
     assert dangling(out) == []
 
 
+@pytest.mark.parametrize("step", [publish, keep])
+def test_records_outlive_an_interruption(published, seed_1, step):
+    """At the one moment when neither the old nor the new folder is in its place."""
+    published.replace(published.with_name(".demo.former"))
+    shutil.copytree(published.with_name(".demo.former"), published.with_name(".demo.part"))
+    assert list(step(seed_1, published)) == ["toy: 3 records, 1 new or replaced"]
+    assert archived(published).keys() == {*RUN_KEYS, STUDY_KEY}
+    assert not published.with_name(".demo.former").exists()
+
+
+def test_what_fails_late_changes_no_paper(published, scope, other):
+    """All papers and their front pages are replaced at once."""
+    before = contents(published)
+    (other.results / "artefacts/other_fig1/other_fig1.png").write_text("no picture")
+    (scope.results / "artefacts/toy_fig1/toy_fig1.svg").write_text("a new figure")
+    both = replace(scope, ledgers=(LEDGER, *other.ledgers))
+    write_verdicts(
+        scope.results / "verdicts.csv",
+        dict.fromkeys([*LEDGER.claims, *other.ledgers[0].claims], "NOT RUN"),
+        "demo",
+        *both.ledgers,
+    )
+    shutil.copytree(other.results / "artefacts", scope.results / "artefacts", dirs_exist_ok=True)
+    with pytest.raises(InputError, match="other_fig1.png is no picture"):
+        publish(both, published)
+    assert contents(published) == before
+    assert contents(published.parent).keys() == {f"demo/{name}" for name in before}
+
+
 def test_of_a_paper_without_records_nothing_is_kept(scope, tmp_path):
     nothing = replace(scope, records=scope.records[:0])
     assert list(keep(nothing, tmp_path / "figures")) == ["toy: 0 records, 0 new or replaced"]

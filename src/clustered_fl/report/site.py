@@ -26,13 +26,13 @@ from nbconvert.filters import markdown2html
 
 from clustered_fl.errors import InputError
 from clustered_fl.figures import DEMO, SOURCES
-from clustered_fl.files import read_json, replacing, write_json
+from clustered_fl.files import read_json, replacing, replacing_folder, write_json
 from clustered_fl.ledger.resolution import merged
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.records import archive
 from clustered_fl.report.entries import PaperEntry, datasets, machines, unique
 from clustered_fl.report.evidence import Records, gather
-from clustered_fl.report.folder import MARK, replacing_folder
+from clustered_fl.report.folder import MARK, require_report
 from clustered_fl.report.scope import Scope
 from clustered_fl.report.verdicts import (
     MEANING,
@@ -64,6 +64,7 @@ def build(scope: Scope, out: Path) -> None:
 
     Raises: InputError if an input cannot be read or used, or `out` cannot be written.
     """
+    require_report(out)
     with replacing_folder(out) as beside:
         for ledger in scope.ledgers:
             write_paper(ledger, scope, scope.packed(ledger), beside / ledger.paper, tuple(LINKS))
