@@ -145,13 +145,9 @@ def notebook(arguments: argparse.Namespace) -> None:
     from clustered_fl.jobs.notebook import execute
 
     artefacts, name = _plan(arguments).artefacts, arguments.artefact
-    execute(
-        Path("notebooks", artefacts.entries[name].notebook),
-        artefacts.parameters(name),
-        artefacts.records(name),
-        arguments.executed,
-        arguments.page,
-    )
+    source = Path("notebooks", artefacts.entries[name].notebook)
+    given = artefacts.parameters(name), artefacts.records(name)
+    execute(source, *given, arguments.executed, arguments.page, arguments.minutes)
 
 
 def verdicts(arguments: argparse.Namespace) -> None:
@@ -235,6 +231,7 @@ OPTIONS: dict[str, dict] = {
     **dict.fromkeys(("checkpoint", "executed", "page"), _PATH),
     "mirror": _MAYBE,
     "complete": {"action": "store_true", "help": "refuse partial data"},
+    "minutes": {"type": float, "required": True, "help": "that a notebook may take"},
     "seed": {"type": int, "required": True},
     "settings": _json("kind of federation and its settings, or the workflow's configuration"),
     "images": {"action": "store_true", "help": "write the clients' transformed images"},
@@ -265,7 +262,7 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "study": (study, _RECORD),
     "restore": (restore, "archive key out"),
     "merge": (merge, "archives out"),
-    "notebook": (notebook, "artefact executed page settings ledgers"),
+    "notebook": (notebook, "artefact executed page minutes settings ledgers"),
     "verdicts": (verdicts, "settings ledgers out"),
     "check": (check, "settings ledgers"),
     "report": (report, "settings ledgers guide out"),

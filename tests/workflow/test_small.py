@@ -20,8 +20,8 @@ from workflow.small_project import COPIED, FEDAVG, LEDGER, RUN, Project, rules, 
 # What looks at all results, and so runs after any change of them.
 JUDGED = {"verdicts", "test_results", "report_site", "all"}
 NOTHING = "Nothing to be done"
-FIGURE = ("csv", "html", "pdf", "png", "svg")
-TABLE = ("csv", "html", "md", "tex")
+FIGURE = ("csv", "html", "ipynb", "pdf", "png", "svg")
+TABLE = ("csv", "html", "ipynb", "md", "tex")
 CLIENTS = key_of(RUN)
 RECORD = ("cost.json", "models.safetensors", "record.json", "rounds.parquet")
 

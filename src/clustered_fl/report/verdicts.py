@@ -8,6 +8,7 @@ from typing import Any
 from clustered_fl.claims.verdicts import AGREEMENT, COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 from clustered_fl.figures import SOURCES
+from clustered_fl.figures.tables import markdown
 
 _PERCENT = f"{100 * AGREEMENT:.0f} %"
 
@@ -97,6 +98,5 @@ def _about(scale: str, source: str) -> str:
 
 
 def _row(values: tuple[str, ...]) -> str:
-    """A row of a Markdown table; a bar or a line break inside a value would end its cell."""
-    cells = (" ".join(value.replace("|", "\\|").split()) for value in values)
-    return f"| {' | '.join(cells)} |"
+    """A row of a Markdown table."""
+    return f"| {' | '.join(map(markdown, values))} |"
