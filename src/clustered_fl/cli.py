@@ -184,10 +184,11 @@ def report(arguments: argparse.Namespace) -> None:
 
 
 def publish(arguments: argparse.Namespace) -> None:
-    """Copy what is worth committing of the results."""
-    from clustered_fl.report.publish import publish as copy
+    """Copy what is worth committing of the results, or write its pages anew."""
+    from clustered_fl.report import publish as publishing
 
-    for line in copy(_scope(arguments), arguments.out):
+    step = publishing.renew if arguments.pages else publishing.publish
+    for line in step(_scope(arguments), arguments.out):
         tell(line)
 
 
@@ -205,7 +206,8 @@ def _scope(arguments: argparse.Namespace, finished: bool = False) -> "Scope":
     plan = _plan(arguments)
     about = plan.settings.scale, plan.settings.data_kind, getattr(arguments, "guide", None)
     records = plan.finished() if finished else plan.records()
-    return Scope(tuple(plan.ledgers.values()), Path(plan.results), records, *about)
+    ledgers = tuple(plan.ledgers.values())
+    return Scope(ledgers, Path(plan.results), records, *about, arguments.ledgers)
 
 
 def _plan(arguments: argparse.Namespace) -> "Plan":
@@ -249,6 +251,7 @@ OPTIONS: dict[str, dict] = {
     "archives": {**_PATH, "nargs": "+"},
     "ledgers": {**_PATH, "help": "folder with one YAML per paper"},
     "guide": {"type": Path, "help": "Markdown for adding a method"},
+    "pages": {"action": "store_true", "help": "of what is published, whatever the results"},
 }
 _RECORD = "config code identity other_data out"
 
@@ -266,7 +269,7 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "verdicts": (verdicts, "settings ledgers out"),
     "check": (check, "settings ledgers"),
     "report": (report, "settings ledgers guide out"),
-    "publish": (publish, "settings ledgers guide out"),
+    "publish": (publish, "settings ledgers guide pages out"),
     "archive": (archive, "settings ledgers out"),
 }
 

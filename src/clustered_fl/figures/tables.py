@@ -58,7 +58,7 @@ def markdown(text: str) -> str:
 
     A bar or a line break would end its cell; `a<b` would be read as a tag, `&lt;` as a sign.
     """
-    return re.sub(r"([<|]|&(?=#?\w+;))", r"\\\1", " ".join(text.split()))
+    return re.sub(r"(\||<(?=[\w/!?])|&(?=#?\w+;))", r"\\\1", " ".join(text.split()))
 
 
 def shown(table: pd.DataFrame, caption: str = "") -> Styler:

@@ -1,11 +1,12 @@
-"""What is committed of the results: of each paper its page, its pictures and tables, its records.
+"""What is committed of the results: of each paper its pages, pictures, tables and records.
 
-Nothing else writes to `figures/`. Executed notebooks are left out, because no two executions are
-the same byte for byte; PDF and LaTeX too, because SVG and Markdown show the same.
+Nothing else writes to `figures/`. PDF and LaTeX are left out, because SVG and Markdown show the
+same.
 """
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from clustered_fl.errors import InputError
@@ -13,11 +14,11 @@ from clustered_fl.files import read_json, recover, replacing_folder
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.records import archive
 from clustered_fl.records.archive import Key, Packed
-from clustered_fl.report import site
+from clustered_fl.report import readme, site
 from clustered_fl.report.folder import MARK, require_report
 from clustered_fl.report.scope import Scope
 
-SUFFIXES = ("png", "svg", "csv", "md")
+SUFFIXES = ("html", "ipynb", "csv", "png", "svg", "md")
 LIMIT_MB, LIMIT_FILES = 25, 400
 
 
@@ -35,25 +36,55 @@ def publish(scope: Scope, out: Path) -> Iterator[str]:
         InputError: if there are no verdicts, a record is published with other results, or the
             folder would be too large to commit; what was published before then stays.
     """
-    if not (scope.results / site.VERDICTS).exists():
-        raise InputError(
-            f"{scope.results / site.VERDICTS} does not exist; evaluate the claims before publishing"
-        )
+    if not scope.verdicts.exists():
+        raise InputError(f"{scope.verdicts} does not exist; evaluate the claims before publishing")
     recover(out)
     _check_source(scope, out)
     for ledger in scope.ledgers:
         require_report(out / ledger.paper)
-    lines = []
+    known = {each.paper: archive.read(out / each.paper / archive.FILE) for each in scope.ledgers}
+    records = {
+        each.paper: _joined(known[each.paper], scope.packed(each), out / each.paper)
+        for each in scope.ledgers
+    }
+    _write(scope, records, out)
+    for each in scope.ledgers:
+        yield _told(each, known[each.paper], records[each.paper])
+
+
+def renew(scope: Scope, out: Path) -> Iterator[str]:
+    """Write all pages anew, of what is published: no record, number, picture or verdict changes.
+
+    Executed notebooks are added where an artefact was redrawn here with the numbers that are
+    published. It yields and takes what `publish` does.
+
+    Raises: InputError if claims of a ledger and the published verdicts differ.
+    """
+    recover(out)
+    there = {folder.name: read_json(folder / MARK)["source"] for folder in site.papers(out)}
+    ledgers = tuple(each for each in scope.ledgers if each.paper in there)
+    if not ledgers:
+        raise InputError(f"nothing is published in {out}")
+    records = {each.paper: archive.read(out / each.paper / archive.FILE) for each in ledgers}
+    source = there[ledgers[0].paper]
+    _write(replace(scope, ledgers=ledgers, source=source, published=out), records, out)
+    for each in ledgers:
+        number = len(list((out / each.paper).glob("*.ipynb")))
+        yield f"{each.paper}: {number} of {len(each.artefacts)} artefacts with executed notebooks"
+
+
+def _write(scope: Scope, records: dict[str, dict[Key, Packed]], out: Path) -> None:
+    readme.require_own(out.parent / readme.FILE)
     with replacing_folder(out) as beside:
         _copy_others(scope, out, beside)
         for ledger in scope.ledgers:
-            known = archive.read(out / ledger.paper / archive.FILE)
-            records = _joined(known, scope.packed(ledger), out / ledger.paper)
-            site.write_paper(ledger, scope, records, beside / ledger.paper, SUFFIXES)
-            lines.append(_told(ledger, known, records))
+            folder, own = beside / ledger.paper, records[ledger.paper]
+            paper = site.write_paper(ledger, scope, own, folder, SUFFIXES, readme.FILE)
+            about = {"scale": scope.scale, "source": scope.source}
+            readme.write_paper(paper, about, scope.written, folder)
         site.write_front(beside, scope.guide)
         _check_size(beside, out)
-    yield from lines
+    readme.write_all(out.parent)
 
 
 def _copy_others(scope: Scope, out: Path, beside: Path) -> None:
