@@ -65,17 +65,24 @@ def execute(
 def _run(
     notebook: Path, parameters: dict[str, Any], executed: Path, minutes: float
 ) -> nbformat.NotebookNode:
-    end = time.monotonic() + 60 * minutes
+    begun: list[float] = []
+
+    def left(cell: nbformat.NotebookNode) -> int:
+        """Seconds for this cell, since the first began; zero would mean no limit at all."""
+        begun.append(time.monotonic())
+        return max(1, math.ceil(begun[0] + 60 * minutes - begun[-1]))
+
     found = papermill.execute_notebook(
         notebook,
         executed,
         parameters,
         kernel_name="python3",
         progress_bar=False,
-        # Zero would mean no limit at all.
-        timeout_func=lambda cell: max(1, math.ceil(end - time.monotonic())),
-        # A loaded machine may deliver outputs late, in pieces, and in another order.
-        iopub_timeout=60,
+        timeout_func=left,
+        # A loaded machine may start a kernel late, and deliver outputs late, in pieces, and in
+        # another order.
+        start_timeout=600,
+        iopub_timeout=600,
         coalesce_streams=True,
         record_timing=False,
     )

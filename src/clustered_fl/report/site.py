@@ -18,6 +18,7 @@ time of day or a path of this machine.
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,12 @@ def _guide(summaries: Sequence[dict[str, Any]], guide: Path | None) -> str | Non
 
 def rendered(page: str, about: Mapping[str, Any]) -> str:
     """The template of this name, filled in; what a page of HTML is told is escaped."""
+    template = _environment().get_template(f"{page}.j2")
+    return template.render(about, page=page.removesuffix(".html"))
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("clustered_fl.report"),
         # Captions, notes and records are text, whatever they hold.
@@ -236,7 +243,7 @@ def rendered(page: str, about: Mapping[str, Any]) -> str:
     words = {"LINKS": LINKS, "MEANING": MEANING, "SCALES": SCALES, "SOURCES": SOURCES}
     environment.globals |= words | {"DEMO": DEMO, "counts": counts, "ARCHIVE": archive.FILE}
     environment.globals["claims"] = claims
-    return environment.get_template(f"{page}.j2").render(about, page=page.removesuffix(".html"))
+    return environment
 
 
 def settings_text(value: Any) -> str:
