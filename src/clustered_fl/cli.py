@@ -135,13 +135,9 @@ def notebook(arguments: argparse.Namespace) -> None:
     from clustered_fl.jobs.notebook import execute
 
     artefacts, name = _plan(arguments).artefacts, arguments.artefact
-    execute(
-        Path(artefacts.notebook_of(name)),
-        artefacts.parameters(name),
-        artefacts.records(name),
-        arguments.executed,
-        arguments.page,
-    )
+    given = artefacts.parameters(name), artefacts.records(name)
+    source = Path(artefacts.notebook_of(name))
+    execute(source, *given, arguments.executed, arguments.page, arguments.minutes)
 
 
 def edit(arguments: argparse.Namespace) -> None:
@@ -187,10 +183,11 @@ def report(arguments: argparse.Namespace) -> None:
 
 
 def publish(arguments: argparse.Namespace) -> None:
-    """Copy what is worth committing of the results."""
-    from clustered_fl.report.publish import publish as copy
+    """Copy what is worth committing of the results, or write its pages anew."""
+    from clustered_fl.report import publish as publishing
 
-    for line in copy(_scope(arguments), arguments.out):
+    step = publishing.renew if arguments.pages else publishing.publish
+    for line in step(_scope(arguments), arguments.out):
         tell(line)
 
 
@@ -204,11 +201,13 @@ def archive(arguments: argparse.Namespace) -> None:
 
 def _scope(arguments: argparse.Namespace, finished: bool = False) -> "Scope":
     from clustered_fl.report.scope import Scope
+    from clustered_fl.workflow.places import LEDGERS
 
     plan = _plan(arguments)
     about = plan.settings.scale, plan.settings.data_kind, getattr(arguments, "guide", None)
     records = plan.finished() if finished else plan.records()
-    return Scope(tuple(plan.ledgers.values()), plan.folder, records, *about)
+    ledgers = tuple(plan.ledgers.values())
+    return Scope(ledgers, plan.folder, records, *about, Path(plan.places.found(LEDGERS)))
 
 
 def _plan(arguments: argparse.Namespace) -> "Plan":
@@ -234,6 +233,7 @@ OPTIONS: dict[str, dict] = {
     "mirror": _MAYBE,
     "scale": {"default": "desktop", "help": "demo, desktop or paper"},
     "complete": {"action": "store_true", "help": "refuse partial data"},
+    "minutes": {"type": float, "required": True, "help": "that a notebook may take"},
     "seed": {"type": int, "required": True},
     "settings": _json("kind of federation and its settings, or the workflow's configuration"),
     "images": {"action": "store_true", "help": "write the clients' transformed images"},
@@ -251,6 +251,7 @@ OPTIONS: dict[str, dict] = {
     "archives": {**_PATH, "nargs": "+"},
     "places": _json("folder of the repository, and prefix of what is made; {} for none"),
     "guide": {"type": Path, "help": "Markdown for adding a method"},
+    "pages": {"action": "store_true", "help": "of what is published, whatever the results"},
 }
 _RECORD = "config code identity other_data out"
 
@@ -264,12 +265,12 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "study": (study, _RECORD),
     "restore": (restore, "archive key out"),
     "merge": (merge, "archives out"),
-    "notebook": (notebook, "artefact executed page settings places"),
+    "notebook": (notebook, "artefact executed page minutes settings places"),
     "edit": (edit, "artefact scale out"),
     "verdicts": (verdicts, "settings places out"),
     "check": (check, "settings places"),
     "report": (report, "settings places guide out"),
-    "publish": (publish, "settings places guide out"),
+    "publish": (publish, "settings places guide pages out"),
     "archive": (archive, "settings places out"),
 }
 

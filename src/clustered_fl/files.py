@@ -1,8 +1,9 @@
-"""Files that are either whole or absent."""
+"""Files and folders that are either whole or as they were."""
 
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,6 +40,44 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder beside `path` that takes its place when the block succeeds.
+
+    Python has no call that exchanges two folders. The former one is set aside first, and `recover`
+    puts it back if the process dies before the new one is in its place.
+
+    Raises: InputError if the system cannot write there.
+    """
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        recover(path)
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        yield beside
+        if path.exists():
+            path.replace(_aside(path))
+        beside.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        recover(path)
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def recover(path: Path) -> None:
+    """Put the folder `path` back if its replacement was interrupted, or delete what it replaced."""
+    aside = _aside(path)
+    # Snakemake makes the folders of its outputs, so that an empty one is none.
+    if aside.is_dir() and not (path.is_dir() and any(path.iterdir())):
+        aside.replace(path)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.former")
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -77,6 +77,12 @@ def test_everything_that_was_computed_alike_is_taken(planned, published):
     )
 
 
+def test_an_interrupted_publication_hides_no_record(planned, published):
+    Path("figures/demo").replace("figures/.demo.former")
+    assert planned().archives.taken == EVERY
+    assert ARCHIVE.exists()
+
+
 def test_nothing_is_taken_if_everything_is_to_be_computed_here(planned, published):
     assert planned(archive=False).archives.taken == set()
 

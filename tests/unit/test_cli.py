@@ -355,6 +355,7 @@ def showing(tmp_path, monkeypatch):
         "artefact": "small_fig",
         "executed": Path("logs/executed.ipynb"),
         "page": Path("artefact/page.html"),
+        "minutes": "1",
         "settings": "{}",
         "places": "{}",
     }
@@ -362,7 +363,7 @@ def showing(tmp_path, monkeypatch):
 
 def test_a_failed_notebook_is_kept_and_makes_no_page(showing, capsys):
     assert refused(capsys, "notebook", **showing) == (
-        "notebooks/source.ipynb failed in cell 3 with RuntimeError: out of luck; "
+        "page: notebooks/source.ipynb failed in cell 3 with RuntimeError: out of luck; "
         "the executed notebook is logs/executed.ipynb"
     )
     assert "out of luck" in showing["executed"].read_text()
@@ -372,7 +373,7 @@ def test_a_failed_notebook_is_kept_and_makes_no_page(showing, capsys):
 def test_an_absent_or_broken_notebook_is_one_sentence(showing, capsys):
     source = Path("notebooks/source.ipynb")
     source.unlink()
-    expected = "cannot execute notebooks/source.ipynb: "
+    expected = "page: cannot execute notebooks/source.ipynb: "
     assert refused(capsys, "notebook", **showing).startswith(expected)
     source.write_text("{")
     assert refused(capsys, "notebook", **showing).startswith(expected)

@@ -3,6 +3,8 @@
 import errno
 import json
 import subprocess
+import sys
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ from clustered_fl.files import (
     content_digest,
     digest,
     read_json,
+    recover,
     replacing,
+    replacing_folder,
     require_sum,
     set_aside,
     write_json,
@@ -60,6 +64,107 @@ def test_a_folder_that_is_a_file_is_one_sentence(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(InputError, match="cannot write .*taken"):
         write_json(tmp_path / "taken" / "file.json", {})
+
+
+# ---- Folders -------------------------------------------------------------------------------------
+
+# Replaces the folder in a process that dies, as by `kill -9`, before its n-th change on the disk.
+KILLED = """
+import os, sys
+from pathlib import Path
+from clustered_fl.files import replacing_folder
+
+folder, left = Path(sys.argv[1]), int(sys.argv[2])
+CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir"}
+
+def die(event, arguments):
+    global left
+    if event in CHANGES or (event == "open" and "w" in str(arguments[1])):
+        left -= 1
+        if left < 0:
+            os._exit(9)
+
+sys.addaudithook(die)
+with replacing_folder(folder) as beside:
+    (beside / "inner").mkdir()
+    for name in ("a", "inner/b", "new"):
+        (beside / name).write_text("new")
+"""
+OLD = {"a": "old", "inner/b": "old", "stale": "old"}
+NEW = {"a": "new", "inner/b": "new", "new": "new"}
+
+
+def written(folder) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
+
+
+def killed_after(changes: int, folder) -> bool:
+    """Whether the process that replaces an old folder died before it was done."""
+    (folder / "inner").mkdir(parents=True)
+    for name, text in OLD.items():
+        (folder / name).write_text(text)
+    command = [sys.executable, "-c", KILLED, str(folder), str(changes)]
+    code = subprocess.run(command).returncode
+    assert code in (0, 9)
+    return code == 9
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """One folder per step of its replacement, at which the process died."""
+    place = tmp_path_factory.mktemp("interrupted")
+    steps = []
+    while killed_after(len(steps), place / str(len(steps)) / "folder"):
+        steps.append(place / str(len(steps)) / "folder")
+    return steps
+
+
+def test_a_folder_is_the_old_or_the_new_one_wherever_its_replacement_dies(interrupted):
+    found = []
+    for folder in interrupted:
+        before = written(folder) if folder.exists() else None
+        recover(folder)
+        after = written(folder)
+        assert before in (None, after)
+        assert not (folder.parent / ".folder.former").exists()
+        found.append((before is None, after))
+    # Before, while it is set aside, and after: each was seen.
+    assert [step for step, _ in groupby(found)] == [(False, OLD), (True, OLD), (False, NEW)]
+
+
+def test_the_next_replacement_clears_what_an_interrupted_one_left(interrupted):
+    for folder in interrupted:
+        with replacing_folder(folder) as beside:
+            assert list(beside.iterdir()) == []
+            (beside / "a").write_text("newer")
+        assert written(folder.parent) == {"folder/a": "newer"}
+
+
+def test_an_empty_folder_in_its_place_does_not_hide_the_former_one(tmp_path):
+    (tmp_path / ".folder.former").mkdir()
+    (tmp_path / ".folder.former" / "a").write_text("old")
+    (tmp_path / "folder").mkdir()
+    recover(tmp_path / "folder")
+    assert written(tmp_path) == {"folder/a": "old"}
+
+
+def test_a_failure_leaves_the_former_folder(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a").write_text("old")
+    with pytest.raises(ZeroDivisionError), replacing_folder(tmp_path / "folder") as beside:
+        (beside / "a").write_text("new")
+        raise ZeroDivisionError
+    assert written(tmp_path) == {"folder/a": "old"}
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with (
+        pytest.raises(InputError, match="cannot write .*taken/folder: "),
+        replacing_folder(tmp_path / "taken" / "folder"),
+    ):
+        pass
 
 
 @given(content=JSON)

@@ -5,6 +5,7 @@ Notebooks that read studies run here on tiny ones, one of them through a kernel 
 
 import ast
 import json
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +22,7 @@ from playing import (
     is_parameters,
     parameters,
 )
+from tiny_results import contents
 
 from clustered_fl.errors import InputError
 from clustered_fl.jobs import notebook
@@ -117,7 +119,7 @@ def test_page_reads_offline_and_holds_the_figure(made, tmp_path, monkeypatch):
     records = index.chosen(made, "study", *ARTEFACTS[name].studies)
     page.parent.mkdir()
     source = NOTEBOOKS / ARTEFACTS[name].notebook
-    notebook.execute(source, given, records, tmp_path / "log.ipynb", page)
+    notebook.execute(source, given, records, tmp_path / "log.ipynb", page, minutes=5)
     text = page.read_text()
     assert (page.parent / f"{name}.png").stat().st_size > 10_000
     assert "data:image/png;base64" in text
@@ -128,6 +130,9 @@ def test_page_reads_offline_and_holds_the_figure(made, tmp_path, monkeypatch):
     assert [tag for tag in ('src="http', 'href="http', "@import") if tag in text] == []
 
 
+NASTY = "<script>alert('x')</script> & a<b"
+
+
 def small_book(*sources: str) -> nbformat.NotebookNode:
     cells = [nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(sources)]
     cells[0].metadata["tags"] = ["parameters"]
@@ -135,20 +140,108 @@ def small_book(*sources: str) -> nbformat.NotebookNode:
     return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
 
 
-def test_failing_cell_leaves_the_notebook_and_one_sentence(tmp_path):
-    source, log, page = (tmp_path / name for name in ("a.ipynb", "log/a.ipynb", "a.html"))
-    records = index.build([])
-    nbformat.write(small_book("number = 1", "print(number)", "number / 0", "never"), source)
+@pytest.fixture
+def book(tmp_path):
+    """Execute a notebook of these cells to out/a.html; `number` is 42 and `word` is nasty."""
+
+    def execute(*sources: str, minutes: float = 5) -> Path:
+        source, log, page = (tmp_path / name for name in ("a.ipynb", "log/a.ipynb", "out/a.html"))
+        nbformat.write(small_book("number, word, out = 1, '', ''", *sources), source)
+        page.parent.mkdir(exist_ok=True)
+        given = {"number": 42, "word": NASTY}
+        notebook.execute(source, given, index.build([]), log, page, minutes)
+        return page
+
+    return execute
+
+
+EVERYTHING = """
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from clustered_fl import figures
+from clustered_fl.figures import tables
+
+for _ in range(50):
+    print(number, flush=True)
+    print("warned", file=sys.stderr, flush=True)
+table = pd.DataFrame({"a<b": [word, "x | y"], "value": [0.1, 2.0]})
+tables.save(table, Path(out), "table", word)
+display(tables.shown(table, word), table, figures.panels)
+print(word)
+figure, axes = figures.panels(1, 1)
+axes[0, 0].plot([1, 2], label="a<b")
+figures.save(figure, table, Path(out), "figure", word)
+"""
+
+
+def test_every_file_is_the_same_byte_for_byte_when_executed_again(book):
+    files = [dict(contents(book(EVERYTHING).parent)) for _ in range(2)]
+    names = {f"a.{suffix}" for suffix in ("html", "ipynb")}
+    names |= {f"figure.{suffix}" for suffix in ("csv", "pdf", "png", "svg")}
+    names |= {f"table.{suffix}" for suffix in ("csv", "md", "tex")}
+    assert files[0].keys() == names
+    assert [name for name in names if files[0][name] != files[1][name]] == []
+    assert b"data:image/png" in files[0]["a.html"]
+
+
+def test_text_of_records_is_no_part_of_the_page_that_acts(book):
+    """Whether it is printed, in a table of either kind, in a caption or a parameter."""
+    page = book(EVERYTHING).read_text()
+    assert "alert" not in "".join(re.findall(r"<script.*?</script>", page, re.DOTALL))
+    assert page.count("&lt;script&gt;alert") >= 4
+    assert ">a&lt;b</th>" in page
+    assert NASTY.split()[-1] not in page
+
+
+def test_the_executed_notebook_is_valid_and_has_what_was_shown(book):
+    found = nbformat.read(book("print(number)").with_suffix(".ipynb"), as_version=4)
+    nbformat.validate(found)
+    assert [cell.id for cell in found.cells] == ["cell-0", "injected-parameters", "cell-1"]
+    assert found.cells[-1].outputs[0].text == "42\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "minutes", "what"),
+    [
+        (
+            "print(number)\nnumber / 0",
+            5,
+            "failed in cell 4 with ZeroDivisionError: division by zero",
+        ),
+        (
+            "import os\nprint(number, flush=True)\nos._exit(1)",
+            5,
+            "lost its kernel in cell 4, which may have taken all memory",
+        ),
+        (
+            "print(number, flush=True)\nwhile True:\n    pass",
+            0.2,
+            "was not done after 0.2 minutes, in cell 4",
+        ),
+    ],
+    ids=["failing", "dead", "endless"],
+)
+def test_a_notebook_that_does_not_end_well_is_one_sentence(book, tmp_path, source, minutes, what):
     with pytest.raises(InputError) as caught:
-        notebook.execute(source, {"number": 42}, records, log, page)
-    sentence = str(caught.value)
-    assert sentence == (
-        f"{source} failed in cell 4 with ZeroDivisionError: division by zero; "
-        f"the executed notebook is {log}"
+        book(
+            "import os\nprint(os.getpid())\nnumber += 1", source, "print('never')", minutes=minutes
+        )
+    log = tmp_path / "log" / "a.ipynb"
+    assert str(caught.value) == (
+        f"a: {tmp_path / 'a.ipynb'} {what}; the executed notebook is {log}"
     )
-    outputs = [output for cell in code_cells(log) for output in cell["outputs"]]
-    assert "42\n" in [output.get("text") for output in outputs]
-    assert [output["ename"] for output in outputs if output["output_type"] == "error"] == [
-        "ZeroDivisionError"
-    ]
-    assert not page.exists()
+    texts = [output.get("text") for cell in code_cells(log) for output in cell["outputs"]]
+    assert "43\n" in texts
+    assert "never\n" not in texts
+    assert list((tmp_path / "out").iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(texts[0]), 0)
+
+
+def test_the_limit_is_of_all_cells_together(book):
+    pause = "import time\ntime.sleep(3)"
+    with pytest.raises(InputError, match=r"was not done after 0\.1 minutes, in cell [3-6];"):
+        book(*[pause] * 4, minutes=0.1)

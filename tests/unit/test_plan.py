@@ -429,7 +429,7 @@ def test_figures_and_tables_are_told_apart_and_have_a_page_each(plan):
     for name in plan.artefacts.entries:
         folder = f"{plan.results}/artefacts/{name}/{name}"
         kind = "figure" if name in figures else "table"
-        expected = {f"{folder}.{suffix}" for suffix in ("html", *FORMATS[kind])}
+        expected = {f"{folder}.{suffix}" for suffix in ("html", "ipynb", *FORMATS[kind])}
         assert set(plan.artefacts.files([name])) == expected
         assert expected <= set(plan.artefacts.files())
 

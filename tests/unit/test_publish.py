@@ -1,9 +1,12 @@
 """Publishing: what is worth committing and nothing else, or one sentence and no change."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
+import nbformat
 import pandas as pd
 import pytest
 from site_pages import dangling, pages
@@ -15,6 +18,7 @@ from tiny_results import (
     index_of,
     ledger_of,
     read,
+    write_notebook,
     write_results,
     write_run,
     write_verdicts,
@@ -41,6 +45,27 @@ def archived(published, paper: str = "toy") -> dict[Key, archive.Packed]:
     return archive.read(published / paper / archive.FILE)
 
 
+WRITTEN = """\
+# A comment.
+runs:
+  PAPER_fig1: {}
+artefacts:
+  PAPER_fig1: {}
+  PAPER_table1:
+    title: A table
+  PAPER_fig2: {}
+"""
+
+
+@pytest.fixture(autouse=True)
+def written(tmp_path, monkeypatch):
+    """The ledgers as files, in the place from where the workflow runs."""
+    monkeypatch.chdir(tmp_path)
+    Path("config/papers").mkdir(parents=True)
+    for paper in ("toy", "other"):
+        Path(f"config/papers/{paper}.yaml").write_text(WRITTEN.replace("PAPER", paper))
+
+
 @pytest.fixture
 def scope(tmp_path):
     return write_results(tmp_path / "results" / "demo")
@@ -54,9 +79,10 @@ def published(scope, tmp_path):
 
 
 def test_pictures_tables_verdicts_records_and_pages_are_published(published):
-    own = {"index.html", "runs.html", "verdicts.csv", "scorecard.md", "summary.json"}
-    own |= {archive.FILE, *(f"toy_fig1.{suffix}" for suffix in ("png", "svg", "csv"))}
-    own |= {f"toy_table1.{suffix}" for suffix in ("csv", "md")}
+    own = {"index.html", "runs.html", "verdicts.csv", "scorecard.md", "summary.json", "README.md"}
+    suffixes = ("png", "svg", "csv", "html", "ipynb")
+    own |= {archive.FILE, *(f"toy_fig1.{suffix}" for suffix in suffixes)}
+    own |= {f"toy_table1.{suffix}" for suffix in ("csv", "md", "html", "ipynb")}
     assert contents(published).keys() == FRONT | {f"toy/{name}" for name in own}
 
 
@@ -86,7 +112,9 @@ def test_what_clients_sent_is_published_where_a_figure_shows_it(scope, tmp_path,
 
 def test_pages_link_only_what_is_published(published):
     assert dangling(published) == []
-    assert "executed notebook" not in pages(published)["toy/index.html"].text
+    text = pages(published)["toy/index.html"].text
+    assert "executed notebook" in text
+    assert "PDF" not in text
 
 
 def test_scorecard_has_every_claim(published):
@@ -107,8 +135,8 @@ def test_publishing_again_removes_what_is_stale_and_changes_nothing_else(publish
 
 def test_equal_results_are_published_as_equal_bytes(published, tmp_path):
     elsewhere = write_results(tmp_path / "elsewhere" / "demo")
-    assert publish(elsewhere, tmp_path / "there") == ["toy: 2 records, 2 new or replaced"]
-    assert contents(tmp_path / "there") == contents(published)
+    assert publish(elsewhere, tmp_path / "there" / "demo") == ["toy: 2 records, 2 new or replaced"]
+    assert contents(tmp_path / "there" / "demo") == contents(published)
 
 
 def test_without_verdicts_nothing_is_published(scope, published):
@@ -117,6 +145,112 @@ def test_without_verdicts_nothing_is_published(scope, published):
     with pytest.raises(InputError, match="evaluate the claims before publishing"):
         publish(scope, published)
     assert contents(published) == before
+
+
+# ---- What a hosting site shows -------------------------------------------------------------------
+
+
+def test_readme_shows_every_figure_and_claim_and_links_to_what_is_there(published):
+    folder = published / "toy"
+    text = (folder / "README.md").read_text()
+    assert "3 claims, held against measurements at the scale demo" in text
+    assert ": 1 CONFIRMED, 1 NOT RUN and 1 DEMO ONLY. Statements of the authors: 1 DEMO" in text
+    assert "Each claim rests on 2 seeds." in text
+    assert "| Questions of our own | 0 | 1 | 0 | 1 |" in text
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert {"toy_fig1.ipynb", "toy_fig1.png", "toy_table1.ipynb", "toy_table1.csv"} <= set(links)
+    here = [link for link in links if not link.startswith("..")]
+    assert [link for link in here if not (folder / link).is_file()] == []
+    assert [link for link in links if "papers" in link] == [
+        f"../../../config/papers/toy.yaml#L{line}" for line in (5, 6, 8)
+    ]
+    assert links.count("../../../notebooks/toy/x.ipynb") == 3
+    assert all(f"| {claim} |" in text for claim in LEDGER.claims)
+    assert "Not made at this scale." in text
+    assert "<script" not in text.replace(r"\<script", "")
+
+
+def test_readme_of_all_scales_counts_verdicts_and_links_to_every_paper(published, other):
+    publish(other, published)
+    path = published.parent / "README.md"
+    text = path.read_text()
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert set(links) == {f"demo/{paper}/README.md" for paper in ("toy", "other")}
+    assert all((path.parent / link).is_file() for link in links)
+    assert "| CONFIRMED | 1 | 1 |" in text
+    assert "| all claims | 3 | 3 |" in text
+
+
+def test_a_readme_about_something_else_is_not_replaced(published, scope):
+    before = contents(published)
+    (scope.results / "artefacts/toy_fig1/toy_fig1.svg").write_text("a new figure")
+    (published.parent / "README.md").write_text("# My project\n")
+    with pytest.raises(InputError, match="README.md is not about published results"):
+        publish(scope, published)
+    assert contents(published.parent).pop("README.md") == b"# My project\n"
+    assert contents(published) == before
+
+
+def test_published_notebooks_name_the_figure_that_lies_beside_them(published):
+    path = published / "toy" / "toy_fig1.ipynb"
+    book = nbformat.read(path, as_version=4)
+    nbformat.validate(book)
+    title, found, *others = book.cells
+    assert title.source.startswith("# A title")
+    assert "](toy_fig1.png)" in found.source
+    assert "](README.md)" in found.source
+    assert "| T-1 |" in found.source
+    assert [cell.id for cell in others] == ["parameters", "draw-said", "draw", "reading"]
+    assert "image/png" not in path.read_text()
+    assert others[2].outputs[-1].data == {"text/plain": "toy_fig1.png, shown above"}
+
+
+# ---- Pages of what is published ------------------------------------------------------------------
+
+
+def renew(scope, out) -> list[str]:
+    return list(publishing.renew(scope, out))
+
+
+def test_pages_are_made_anew_of_what_is_published(published, scope, tmp_path):
+    before = contents(published.parent)
+    shutil.rmtree(scope.results)
+    for path in published.rglob("*.html"):
+        path.unlink()
+    for path in published.parent.rglob("*.md"):
+        path.unlink() if path.name != "toy_table1.md" else None
+    assert renew(scope, published) == ["toy: 2 of 3 artefacts with executed notebooks"]
+    assert contents(published.parent) == before
+
+
+def test_a_figure_without_a_notebook_stays_as_it_is(published, scope):
+    shutil.rmtree(scope.results)
+    (published / "toy" / "toy_fig1.ipynb").unlink()
+    assert renew(scope, published) == ["toy: 1 of 3 artefacts with executed notebooks"]
+    assert not (published / "toy" / "toy_fig1.html").exists()
+    assert dangling(published) == []
+    assert "toy_fig1.ipynb" not in (published / "toy" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_notebook_is_added_if_it_left_the_numbers_that_are_published(published, scope, alike):
+    before = contents(published)
+    place = scope.results / "artefacts/toy_fig1"
+    write_notebook(place / "toy_fig1.ipynb", said="drawn again")
+    (place / "toy_fig1.png").write_bytes((place / "toy_fig1.png").read_bytes() + b"more")
+    if not alike:
+        (place / "toy_fig1.csv").write_text("other numbers")
+    renew(scope, published)
+    after = contents(published)
+    assert (b"drawn again" in after["toy/toy_fig1.ipynb"]) == alike
+    assert (b"drawn again" in after["toy/toy_fig1.html"]) == alike
+    same = {name for name in before if Path(name).suffix not in {".html", ".ipynb"}}
+    assert {name for name in same if before[name] != after[name]} == set()
+
+
+def test_without_anything_published_there_are_no_pages(scope, tmp_path):
+    with pytest.raises(InputError, match="nothing is published in .*figures/demo"):
+        renew(scope, tmp_path / "figures/demo")
 
 
 # ---- Records accumulate --------------------------------------------------------------------------
@@ -141,9 +275,9 @@ def test_a_seed_of_another_machine_is_added_and_the_first_stays(published, seed_
     assert "toy_run 0 accuracy 0.3 " in text
     assert "toy_run 1 accuracy 0.45 " in text
     for each in (seed_1, scope):
-        publish(each, tmp_path / "turned")
+        publish(each, tmp_path / "turned" / "demo")
     name = f"toy/{archive.FILE}"
-    assert (tmp_path / "turned" / name).read_bytes() == (published / name).read_bytes()
+    assert (tmp_path / "turned" / "demo" / name).read_bytes() == (published / name).read_bytes()
 
 
 @pytest.mark.parametrize("last", [0.6, 0.9], ids=["equal", "other measurements"])
@@ -196,6 +330,35 @@ def test_records_can_be_kept_before_a_paper_is_published(seed_1, scope, tmp_path
     assert dangling(out) == []
 
 
+@pytest.mark.parametrize("step", [publish, keep])
+def test_records_outlive_an_interruption(published, seed_1, step):
+    """At the one moment when neither the old nor the new folder is in its place."""
+    published.replace(published.with_name(".demo.former"))
+    shutil.copytree(published.with_name(".demo.former"), published.with_name(".demo.part"))
+    assert list(step(seed_1, published)) == ["toy: 3 records, 1 new or replaced"]
+    assert archived(published).keys() == {*RUN_KEYS, STUDY_KEY}
+    assert not published.with_name(".demo.former").exists()
+
+
+def test_what_fails_late_changes_no_paper(published, scope, other):
+    """All papers and their front pages are replaced at once."""
+    before = contents(published)
+    (other.results / "artefacts/other_fig1/other_fig1.png").write_text("no picture")
+    (scope.results / "artefacts/toy_fig1/toy_fig1.svg").write_text("a new figure")
+    both = replace(scope, ledgers=(LEDGER, *other.ledgers))
+    write_verdicts(
+        scope.results / "verdicts.csv",
+        dict.fromkeys([*LEDGER.claims, *other.ledgers[0].claims], "NOT RUN"),
+        "demo",
+        *both.ledgers,
+    )
+    shutil.copytree(other.results / "artefacts", scope.results / "artefacts", dirs_exist_ok=True)
+    with pytest.raises(InputError, match="other_fig1.png is no picture"):
+        publish(both, published)
+    assert contents(published) == before
+    assert contents(published.parent).keys() == {"README.md", *(f"demo/{name}" for name in before)}
+
+
 def test_of_a_paper_without_records_nothing_is_kept(scope, tmp_path):
     nothing = replace(scope, records=scope.records[:0])
     assert list(keep(nothing, tmp_path / "figures")) == ["toy: 0 records, 0 new or replaced"]
@@ -244,8 +407,8 @@ def test_papers_published_at_once_are_those_published_one_after_another(publishe
     claims = [claim for ledger in ledgers for claim in ledger.claims]
     words = dict(zip(claims, ["DEMO ONLY", "CONFIRMED", "NOT RUN"] * 2, strict=True))
     write_verdicts(results / "verdicts.csv", words, "demo", *ledgers)
-    publish(Scope(ledgers, results, records, "demo", "builtin"), tmp_path / "at once")
-    assert contents(tmp_path / "at once") == contents(published)
+    publish(Scope(ledgers, results, records, "demo", "builtin"), tmp_path / "at once" / "demo")
+    assert contents(tmp_path / "at once" / "demo") == contents(published)
 
 
 def test_what_stays_must_have_the_same_source_of_data(published, other):
@@ -271,8 +434,8 @@ def test_what_an_interruption_left_is_no_paper(published, other):
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        ({"LIMIT_MB": 0.1}, r"would hold 28 files of \d\.\d MB, allowed are 400 and 0.1 MB; "),
-        ({"LIMIT_FILES": 27}, r"would hold 28 files of \d\.\d MB, allowed are 27 and 25 MB; "),
+        ({"LIMIT_MB": 0.1}, r"would hold 38 files of \d\.\d MB, allowed are 400 and 0.1 MB; "),
+        ({"LIMIT_FILES": 37}, r"would hold 38 files of \d\.\d MB, allowed are 37 and 25 MB; "),
     ],
 )
 def test_what_is_too_large_is_not_published(published, other, monkeypatch, limits, sentence):

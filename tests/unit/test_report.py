@@ -20,6 +20,7 @@ from tiny_results import (
     index_of,
     ledger_of,
     scope_of,
+    write_notebook,
     write_results,
     write_run,
     write_verdicts,
@@ -53,6 +54,7 @@ def report(scope):
 
 def test_every_link_leads_to_a_file_of_the_report(report):
     names = {"index.html", "words.html", "toy/index.html", "toy/runs.html"}
+    names |= {"toy/toy_fig1.html", "toy/toy_table1.html"}
     assert set(pages(report)) == names
     assert dangling(report) == []
 
@@ -67,6 +69,7 @@ def test_dangling_links_are_noticed(report):
         "index.html: toy/index.html#T-9 has no such anchor",
         *["toy/index.html: toy_fig1.png"] * 2,
         "toy/runs.html: ../../demo/verdicts.csv",
+        "toy/toy_fig1.html: toy_fig1.png",
     ]
 
 
@@ -87,6 +90,38 @@ def test_pages_of_the_committed_ledgers_link_to_what_is_there(tmp_path):
     site.build(scope, tmp_path / "report")
     assert len(list((tmp_path / "report").glob("*/runs.html"))) == len(ledgers)
     assert dangling(tmp_path / "report") == []
+
+
+def test_a_page_shows_how_to_read_an_artefact_before_its_notebook(report):
+    """Figure, reading, claims, then text, folded code and outputs, of which the figure is none."""
+    page = pages(report)["toy/toy_fig1.html"]
+    order = ["A figure Fig. 1", "Decides T-1 DEMO ONLY", "What it shows", "How to read it"]
+    order += ["Upwards is better", "Claims", "It works", "The notebook", "What is asked."]
+    order += ["Code number = 1", "Draw", f"Code draw({NASTY!r})", NASTY, "a cell"]
+    text, places = page.words(), []
+    for words in order:
+        places.append(text.index(" ".join(words.split()), places[-1] + 1 if places else 0))
+    assert "index.html#toy_fig1" in page.links
+    assert "A title" not in text
+    assert page.path.read_text().count("<details>") == 2
+    (figure,) = [found for tag, found in page.tags if tag == "img"]
+    assert (figure["src"], figure["alt"]) == ("toy_fig1.png", "A figure (Fig. 1). What it shows")
+
+
+def test_a_further_picture_of_a_notebook_is_on_its_page(scope):
+    path = scope.results / "artefacts/toy_table1/toy_table1.ipynb"
+    write_notebook(path)
+    site.build(scope, scope.results / "report")
+    page = pages(scope.results / "report")["toy/toy_table1.html"]
+    (picture,) = [found["src"] for tag, found in page.tags if tag == "img"]
+    assert picture.startswith("data:image/png;base64,")
+
+
+def test_an_executed_notebook_that_is_none_is_one_sentence(scope):
+    path = scope.results / "artefacts/toy_fig1/toy_fig1.ipynb"
+    path.write_text("{")
+    with pytest.raises(InputError, match="cannot read .*toy_fig1.ipynb: .*make the artefact again"):
+        site.build(scope, scope.results / "report")
 
 
 def test_nothing_is_loaded_from_elsewhere(report):
@@ -395,7 +430,7 @@ def test_groupings_of_clients_without_true_groups_have_no_score(benchmark):
     )
     records = scope.packed(ledger)
     assert Key("grouping", "toy_groups_writers_o", 0) in records
-    found = gather(ledger, records, None, benchmark.results / "artefacts", "demo")
+    found = gather(ledger, records, None, lambda name: {}, "demo")
     scored = {name: entry.scored for name, entry in found.computed["groupings"].items()}
     assert scored == {"toy_groups_swap_o": True, "toy_groups_writers_o": False}
     site.build(scope, benchmark.results / "report")

@@ -1,9 +1,11 @@
 """Tables: the same numbers in every format, and text that LaTeX and readers can digest."""
 
 import re
+from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
+from nbconvert.filters import markdown2html
 
 from clustered_fl.figures import tables
 
@@ -69,6 +71,51 @@ def test_equal_tables_are_equal_bytes(saved, tmp_path_factory):
     tables.save(TABLE.copy(), again, "table", NOTE)
     for path in saved.iterdir():
         assert path.read_bytes() == (again / path.name).read_bytes()
+
+
+class Cells(HTMLParser):
+    """The texts in the cells of a table on a page, as a browser shows them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        assert tag in {"style", "table", "caption", "thead", "tbody", "tr", "th", "td", "p"}
+        self.texts += [""] if tag in {"th", "td"} else []
+
+    def handle_data(self, data):
+        if self.texts:
+            self.texts[-1] += data
+
+
+def cells(html: str) -> list[str]:
+    return [text.strip() for text in Cells(html).texts]
+
+
+NASTY = pd.DataFrame({"a<b": ["a<b & <script>x</script>", "1 | 2\nnext", "&lt;", "a && b"]})
+
+
+def test_a_page_shows_text_that_looks_like_tags():
+    html = tables.shown(NASTY, "<script>note</script>").to_html()
+    assert cells(html) == ["a<b", *NASTY["a<b"]]
+    assert "&lt;script&gt;note" in html
+
+
+def test_equal_tables_are_shown_as_equal_bytes_and_others_not():
+    html = tables.shown(TABLE, NOTE).to_html()
+    assert tables.shown(TABLE.copy(), NOTE).to_html() == html
+    assert tables.shown(TABLE, "other").to_html().split()[2] != html.split()[2]
+
+
+def test_markdown_shows_text_that_looks_like_tags(tmp_path):
+    tables.save(NASTY, tmp_path, "table", "<script>note</script>")
+    text = (tmp_path / "table.md").read_text()
+    shown = [cell.replace("\n", " ") for cell in NASTY["a<b"]]
+    assert cells(markdown2html(text.split("\n\n")[0])) == ["a<b", *shown]
+    assert "<script" not in markdown2html(text)
+    assert "a && b" in text
 
 
 def test_a_page_shows_whole_texts_without_row_numbers():

@@ -2,9 +2,13 @@
 
 import csv
 import json
+from base64 import b64encode
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from pandas import DataFrame
 from PIL import Image
 
@@ -152,6 +156,28 @@ def write_run(folder: Path, data: dict | None = None, last: float = 0.6, **chang
     records.write_rounds(folder / "rounds.parquet", [*early, *late, (2, "run", 0, "loss", 9.0)])
 
 
+def write_notebook(path: Path, picture: bool = True, said: str = NASTY) -> None:
+    """An executed notebook; the picture in it is not that which is saved."""
+    with BytesIO() as buffer:
+        Image.new("RGB", (20, 10), "black").save(buffer, format="png")
+        png = b64encode(buffer.getvalue()).decode()
+    outputs = [
+        new_output("stream", name="stdout", text=f"{said}\n"),
+        new_output("execute_result", {"text/html": "<table><tr><td>a cell</td></tr></table>"}),
+        new_output("display_data", {"image/png": png, "text/plain": "<Figure>"}),
+    ]
+    outputs = outputs[: 3 if picture else 2]
+    cells = [
+        new_markdown_cell("# A title\n\nWhat is asked.", id="title"),
+        new_code_cell("number = 1", id="parameters", metadata={"tags": ["parameters"]}),
+        new_markdown_cell("## Draw", id="draw-said"),
+        new_code_cell(f"draw({NASTY!r})", id="draw", outputs=outputs),
+        new_markdown_cell("## How to read it\n\nUpwards is *better*.", id="reading"),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+
+
 def write_results(results: Path, ledger: Ledger = LEDGER) -> Scope:
     """One of two seeds of one of two runs, a study, a figure, a table and verdicts on 3 claims.
 
@@ -168,10 +194,12 @@ def write_results(results: Path, ledger: Ledger = LEDGER) -> Scope:
     Image.new("RGB", (200, 100), "white").save(f"{place}.png")
     for suffix in ("svg", "pdf", "csv", "html"):
         place.with_name(f"{figure}.{suffix}").write_text(f"a figure as {suffix}")
+    write_notebook(place.with_suffix(".ipynb"))
     place = results / "artefacts" / table / table
     place.with_name(f"{table}.csv").write_text(f"name,value\n{NASTY},1.5\n")
     for suffix in ("md", "tex", "html"):
         place.with_name(f"{table}.{suffix}").write_text(f"a table as {suffix}")
+    write_notebook(place.with_suffix(".ipynb"), picture=False)
     words = dict(zip(ledger.claims, ("DEMO ONLY", "CONFIRMED", "NOT RUN"), strict=True))
     write_verdicts(results / "verdicts.csv", words, "demo", ledger)
     return scope_of(results, ledger)

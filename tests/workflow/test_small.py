@@ -19,8 +19,8 @@ from workflow.small_project import COPIED, FEDAVG, LEDGER, RUN, Project, rules, 
 # What looks at all results, and so runs after any change of them.
 JUDGED = {"verdicts", "test_results", "report_site", "all"}
 NOTHING = "Nothing to be done"
-FIGURE = ("csv", "html", "pdf", "png", "svg")
-TABLE = ("csv", "html", "md", "tex")
+FIGURE = ("csv", "html", "ipynb", "pdf", "png", "svg")
+TABLE = ("csv", "html", "ipynb", "md", "tex")
 CLIENTS = key_of(RUN)
 RECORD = ("cost.json", "models.safetensors", "record.json", "rounds.parquet")
 STUDY = ("cost.json", "record.json", "points.parquet", "accuracies.parquet", "lines.parquet")
@@ -361,9 +361,19 @@ def test_a_figure_of_published_records_needs_neither_data_nor_training(complete,
     clone.make("cfl_fig4")
     assert not (clone.root / "data").exists()
     folder = "results/demo/artefacts/cfl_fig4"
-    for suffix in ("csv", "pdf", "png", "svg"):
+    for suffix in FIGURE:
         here, there = (each.root / folder / f"cfl_fig4.{suffix}" for each in (clone, complete))
         assert here.read_bytes() == there.read_bytes(), suffix
+
+
+def test_pages_are_written_anew_with_the_notebook_of_what_was_redrawn(clone):
+    folder = clone.root / "figures"
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for path in before:
+        if path.name in {"cfl_fig4.ipynb", "cfl_fig4.html", "README.md", "index.html"}:
+            path.unlink()
+    assert "cfl: 3 of 3 artefacts with executed notebooks" in clone.make("pages")
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def test_the_whole_clone_is_made_of_what_is_published(clone):

@@ -30,7 +30,7 @@ def test_every_paper_and_artefact_is_a_target(whole_project):
     code, text = whole_project.snakemake("--list-rules")
     assert code == 0, text
     listed = set(text.split())
-    assert {"all", *PLAN.ledgers, "publish", "archive", *PLAN.artefacts.entries} <= listed
+    assert {"all", *PLAN.ledgers, "publish", "archive", "pages", *PLAN.artefacts.entries} <= listed
     working = {"dataset", "partition", "train", "figure", "table", "verdicts"}
     working |= {f"study_{name}" for name in PLAN.study.entries}
     assert working | {"test_results", "report_site", "restore_run"} <= listed

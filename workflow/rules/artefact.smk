@@ -6,7 +6,7 @@
 # OUTPUTS
 #   results/<scale>/artefacts/<artefact>/<artefact>.{png,pdf,svg,csv}    a figure
 #   results/<scale>/artefacts/<artefact>/<artefact>.{csv,md,tex}         a table
-#   results/<scale>/artefacts/<artefact>/<artefact>.html                 the executed notebook
+#   results/<scale>/artefacts/<artefact>/<artefact>.{html,ipynb}         the executed notebook
 #   logs/<scale>/artefacts/<artefact>.ipynb                              kept when a cell fails
 
 
@@ -27,6 +27,7 @@ rule figure:
         svg="results/{scale}/artefacts/{artefact}/{artefact}.svg",
         csv="results/{scale}/artefacts/{artefact}/{artefact}.csv",
         page="results/{scale}/artefacts/{artefact}/{artefact}.html",
+        notebook="results/{scale}/artefacts/{artefact}/{artefact}.ipynb",
     log:
         messages="logs/{scale}/artefacts/{artefact}.log",
         notebook="logs/{scale}/artefacts/{artefact}.ipynb",
@@ -55,7 +56,8 @@ rule figure:
             --settings "$CLUSTERED_FL_SETTINGS" \
             --places "$CLUSTERED_FL_PLACES" \
             --executed {log.notebook:q} \
-            --page {output.page:q}
+            --page {output.page:q} \
+            --minutes {resources.runtime}
         """
 
 
@@ -71,5 +73,6 @@ use rule figure as table with:
         md="results/{scale}/artefacts/{artefact}/{artefact}.md",
         tex="results/{scale}/artefacts/{artefact}/{artefact}.tex",
         page="results/{scale}/artefacts/{artefact}/{artefact}.html",
+        notebook="results/{scale}/artefacts/{artefact}/{artefact}.ipynb",
     wildcard_constraints:
         artefact=PLAN.artefacts.named("table"),

@@ -7,7 +7,8 @@
 #   results/<scale>/artefacts/..., runs/..., studies/...
 # OUTPUTS
 #   results/<scale>/report/                    a site that opens from the folder, complete when zipped
-#   figures/<scale>/                           the same without executed notebooks, PDF and LaTeX
+#   figures/<scale>/                           the same without PDF and LaTeX, a README per paper
+#   figures/README.md                          what is published, of all scales
 #
 # The report, and each paper's folder in figures/, is replaced as a whole when the new one is ready, so
 # nothing stale stays behind. What is published stays when publishing fails, hence `update`; published
@@ -104,5 +105,33 @@ rule archive:
         python -m clustered_fl archive \
             --settings "$CLUSTERED_FL_SETTINGS" \
             --places "$CLUSTERED_FL_PLACES" \
+            --out {params.folder:q}
+        """
+
+
+rule pages:
+    """Write the pages in figures/ anew, with the notebooks of what was redrawn; `snakemake pages`."""
+
+    # As in `archive`: neither an output nor a benchmark.
+    input:
+        guide="docs/add_your_own.md",
+    log:
+        f"logs/{PLAN.settings.scale}/pages.log",
+    conda:
+        "../envs/clustered_fl.yml"
+    resources:
+        mem_mb=1000,
+        runtime=5,
+    params:
+        shown=PLAN.shown(),
+        folder=f"figures/{PLAN.settings.scale}",
+    shell:
+        """
+        exec &> >(tee {log:q})
+        python -m clustered_fl publish \
+            --pages \
+            --settings "$CLUSTERED_FL_SETTINGS" \
+            --places "$CLUSTERED_FL_PLACES" \
+            --guide {input.guide:q} \
             --out {params.folder:q}
         """

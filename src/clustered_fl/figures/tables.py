@@ -1,11 +1,13 @@
 """Tables as CSV for machines, Markdown for readers and LaTeX for papers."""
 
+import html
+import re
 from pathlib import Path
 
 import pandas as pd
 from pandas.io.formats.style import Styler
 
-from clustered_fl.files import replacing
+from clustered_fl.files import digest, replacing
 
 # Letters and signs that LaTeX sets in mathematics.
 _LATEX = {"ₘₐₓ": r"$_{\max}$", "₀": "$_0$", "₁": "$_1$", "₂": "$_2$"}
@@ -22,11 +24,11 @@ def save(table: pd.DataFrame, out: Path, name: str, note: str) -> None:
 
     The CSV holds the table alone, so that it can be read back.
     """
-    # A bar inside a text would end its cell.
-    escaped = table.map(lambda cell: cell.replace("|", r"\|") if isinstance(cell, str) else cell)
+    escaped = table.map(lambda cell: markdown(cell) if isinstance(cell, str) else cell)
+    escaped = escaped.rename(columns=markdown)
     contents = {
         "csv": table.to_csv(index=False, float_format="%.6g"),
-        "md": f"{escaped.to_markdown(index=False)}\n\n{note}\n",
+        "md": f"{escaped.to_markdown(index=False)}\n\n{markdown(note)}\n",
         "tex": f"{_latex(table)}% {note}\n",
     }
     for suffix, content in contents.items():
@@ -51,9 +53,22 @@ def _column_format(table: pd.DataFrame) -> str:
     return "".join(rf"p{{{share[name]:.2f}\linewidth}}" if name in long else "l" for name in table)
 
 
-def shown(table: pd.DataFrame) -> Styler:
+def markdown(text: str) -> str:
+    """Text that stands in a cell of a Markdown table as it is.
+
+    A bar or a line break would end its cell; `a<b` would be read as a tag, `&lt;` as a sign.
+    """
+    return re.sub(r"(\||<(?=[\w/!?])|&(?=#?\w+;))", r"\\\1", " ".join(text.split()))
+
+
+def shown(table: pd.DataFrame, caption: str = "") -> Styler:
     """The table as a page shows it: whole texts, left-aligned, no row numbers, unique or not."""
-    left = {"text-align": "left", "vertical-align": "top"}
-    heads = [{"selector": "th", "props": [("text-align", "left")]}]
-    style = table.reset_index(drop=True).style.hide(axis="index").format(precision=3)
-    return style.set_properties(**left).set_table_styles(heads)
+    table = table.reset_index(drop=True)
+    # pandas would draw a name for it, and equal pages would differ.
+    name = digest([table.to_csv(), caption])
+    left = [("text-align", "left"), ("vertical-align", "top")]
+    style = Styler(table, uuid=name, cell_ids=False).hide(axis="index")
+    style = style.format(precision=3, escape="html").format_index(escape="html", axis="columns")
+    return style.set_table_styles([{"selector": "th, td", "props": left}]).set_caption(
+        html.escape(caption)
+    )

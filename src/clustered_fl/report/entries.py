@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -64,7 +65,7 @@ class ArtefactEntry:
     """A table or figure.
 
     Attributes:
-        files: suffix -> name of the files that exist.
+        files: suffix -> file that exists; a report has a copy of the same name.
         size: of the picture, in pixels; None if there is none.
         rows: of the table, heading first; empty for a figure.
         data: every dataset that went into it, as its records describe it.
@@ -73,12 +74,17 @@ class ArtefactEntry:
 
     name: str
     about: Artefact
-    files: dict[str, str]
+    files: dict[str, Path]
     size: tuple[int, int] | None
     rows: list[list[str]]
     claims: list[ClaimEntry]
     data: list[dict[str, Any]]
     stand_ins: bool
+
+    @property
+    def seen(self) -> str:
+        """What a reader who does not see the picture is told of it."""
+        return f"{self.about.title} ({self.about.where}). {self.about.caption}"
 
 
 @dataclass(frozen=True)

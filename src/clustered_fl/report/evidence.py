@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -28,22 +28,23 @@ from clustered_fl.report.entries import (
 from clustered_fl.report.verdicts import Verdict
 
 Records = Mapping[Key, Packed]
+Files = Callable[[str], dict[str, Path]]
 
 
 def gather(
-    ledger: Ledger, records: Records, verdicts: list[Verdict] | None, artefacts: Path, scale: Scale
+    ledger: Ledger, records: Records, verdicts: list[Verdict] | None, files: Files, scale: Scale
 ) -> PaperEntry:
     """Everything that there is to show of a paper; what is absent stays absent.
 
     Args:
         verdicts: on its claims; None if there are none.
-        artefacts: folder with a folder for each.
+        files: name of an artefact -> what there is of it, by suffix.
     Raises: InputError if a file cannot be read, or verdicts and ledger name different claims.
     """
     computed = _computed(ledger, records, scale)
     claims = None if verdicts is None else _claims(ledger, verdicts)
     shown = [
-        _artefact(name, ledger, artefacts, claims or [], computed) for name in ledger.artefacts
+        _artefact(name, ledger, files(name), claims or [], computed) for name in ledger.artefacts
     ]
     return PaperEntry(ledger, computed, shown, claims)
 
@@ -135,12 +136,11 @@ def _swept(configuration: dict[str, Any], about: Any, scale: Scale) -> dict[str,
 def _artefact(
     name: str,
     ledger: Ledger,
-    artefacts: Path,
+    files: dict[str, Path],
     claims: list[ClaimEntry],
     computed: dict[str, dict[str, ComputedEntry]],
 ) -> ArtefactEntry:
-    about, folder = ledger.artefacts[name], artefacts / name
-    files = {path.suffix[1:]: path.name for path in sorted(folder.glob(f"{name}.*"))}
+    about = ledger.artefacts[name]
     used = {key: getattr(about, key) for key in ("encoders", "groupings", "runs")}
     seeds = [s for key, names in used.items() for n in names for s in computed[key][n].done]
     data = datasets(seeds, digests=False)
@@ -148,8 +148,8 @@ def _artefact(
         name,
         about,
         files,
-        size=_picture_size(folder / files["png"]) if "png" in files else None,
-        rows=_rows(folder / files["csv"]) if about.kind == "table" and "csv" in files else [],
+        size=_picture_size(files["png"]) if "png" in files else None,
+        rows=_rows(files["csv"]) if about.kind == "table" and "csv" in files else [],
         claims=[claim for claim in claims if claim.about.artefact == name],
         data=data,
         stand_ins="builtin" in {each["source"] for each in data},

@@ -1,30 +1,32 @@
-"""What is committed of the results: of each paper its page, its pictures and tables, its records.
+"""What is committed of the results: of each paper its pages, pictures, tables and records.
 
-Nothing else writes to `figures/`. Executed notebooks are left out, because no two executions are
-the same byte for byte; PDF and LaTeX too, because SVG and Markdown show the same.
+Nothing else writes to `figures/`. PDF and LaTeX are left out, because SVG and Markdown show the
+same.
 """
 
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from clustered_fl.errors import InputError
-from clustered_fl.files import read_json
+from clustered_fl.files import read_json, recover, replacing_folder
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.records import archive
 from clustered_fl.records.archive import Key, Packed
-from clustered_fl.report import site
-from clustered_fl.report.folder import MARK, replacing_folder
+from clustered_fl.report import readme, site
+from clustered_fl.report.folder import MARK, require_report
 from clustered_fl.report.scope import Scope
 
-SUFFIXES = ("png", "svg", "csv", "md")
+SUFFIXES = ("html", "ipynb", "csv", "png", "svg", "md")
 LIMIT_MB, LIMIT_FILES = 25, 400
 
 
 def publish(scope: Scope, out: Path) -> Iterator[str]:
-    """Write each paper's folder in the place of a former one, then the pages about all of them.
+    """Write each paper's folder and the pages about all of them, in the place of former ones.
 
-    Records accumulate: those that are published stay, such as seeds that other machines trained,
-    and those that are new are added.
+    All of `out` is replaced at once, so that it never holds half of it. Records accumulate: those
+    that are published stay, such as seeds that other machines trained, and new ones are added.
 
     Args:
         out: folder, usually `figures/<scale>`.
@@ -34,20 +36,63 @@ def publish(scope: Scope, out: Path) -> Iterator[str]:
         InputError: if there are no verdicts, a record is published with other results, or the
             folder would be too large to commit; what was published before then stays.
     """
-    if not (scope.results / site.VERDICTS).exists():
-        raise InputError(
-            f"{scope.results / site.VERDICTS} does not exist; evaluate the claims before publishing"
-        )
+    if not scope.verdicts.exists():
+        raise InputError(f"{scope.verdicts} does not exist; evaluate the claims before publishing")
+    recover(out)
     _check_source(scope, out)
     for ledger in scope.ledgers:
-        folder = out / ledger.paper
-        known = archive.read(folder / archive.FILE)
-        records = _joined(known, scope.packed(ledger), folder)
-        with replacing_folder(folder) as beside:
-            site.write_paper(ledger, scope, records, beside, SUFFIXES)
-            _check_size(beside, folder)
-        yield _told(ledger, known, records)
-    site.write_front(out, scope.guide)
+        require_report(out / ledger.paper)
+    known = {each.paper: archive.read(out / each.paper / archive.FILE) for each in scope.ledgers}
+    records = {
+        each.paper: _joined(known[each.paper], scope.packed(each), out / each.paper)
+        for each in scope.ledgers
+    }
+    _write(scope, records, out)
+    for each in scope.ledgers:
+        yield _told(each, known[each.paper], records[each.paper])
+
+
+def renew(scope: Scope, out: Path) -> Iterator[str]:
+    """Write all pages anew, of what is published: no record, number, picture or verdict changes.
+
+    Executed notebooks are added where an artefact was redrawn here with the numbers that are
+    published. It yields and takes what `publish` does.
+
+    Raises: InputError if claims of a ledger and the published verdicts differ.
+    """
+    recover(out)
+    there = {folder.name: read_json(folder / MARK)["source"] for folder in site.papers(out)}
+    ledgers = tuple(each for each in scope.ledgers if each.paper in there)
+    if not ledgers:
+        raise InputError(f"nothing is published in {out}")
+    records = {each.paper: archive.read(out / each.paper / archive.FILE) for each in ledgers}
+    source = there[ledgers[0].paper]
+    _write(replace(scope, ledgers=ledgers, source=source, published=out), records, out)
+    for each in ledgers:
+        number = len(list((out / each.paper).glob("*.ipynb")))
+        yield f"{each.paper}: {number} of {len(each.artefacts)} artefacts with executed notebooks"
+
+
+def _write(scope: Scope, records: dict[str, dict[Key, Packed]], out: Path) -> None:
+    readme.require_own(out.parent / readme.FILE)
+    with replacing_folder(out) as beside:
+        _copy_others(scope, out, beside)
+        for ledger in scope.ledgers:
+            folder, own = beside / ledger.paper, records[ledger.paper]
+            paper = site.write_paper(ledger, scope, own, folder, SUFFIXES, readme.FILE)
+            about = {"scale": scope.scale, "source": scope.source}
+            readme.write_paper(paper, about, scope.written, folder)
+        site.write_front(beside, scope.guide)
+        _check_size(beside, out)
+    readme.write_all(out.parent)
+
+
+def _copy_others(scope: Scope, out: Path, beside: Path) -> None:
+    """What is published of other papers; not what was left there hidden, which is no part of it."""
+    own = [ledger.paper for ledger in scope.ledgers]
+    if out.exists():
+        ignored = shutil.ignore_patterns(".*", *own)
+        shutil.copytree(out, beside, ignore=ignored, dirs_exist_ok=True)
 
 
 def keep(scope: Scope, out: Path) -> Iterator[str]:
@@ -58,6 +103,7 @@ def keep(scope: Scope, out: Path) -> Iterator[str]:
 
     Raises: InputError if a record is published with other results.
     """
+    recover(out)
     for ledger in scope.ledgers:
         folder = out / ledger.paper
         known, new = archive.read(folder / archive.FILE), scope.packed(ledger)
@@ -104,15 +150,14 @@ def _made_alike(known: Packed, new: Packed) -> bool:
     return (known.identity, known.files.keys()) == (new.identity, new.files.keys())
 
 
-def _check_size(beside: Path, folder: Path) -> None:
+def _check_size(folder: Path, out: Path) -> None:
     """The folder of all papers must stay small enough to be committed."""
-    others = [path for path in folder.parent.rglob("*") if folder not in path.parents]
-    paths = [path for path in {*others, *beside.rglob("*")} if path.is_file()]
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     total = sum(path.stat().st_size for path in paths) / 1e6
     if total > LIMIT_MB or len(paths) > LIMIT_FILES:
-        largest = max(sorted(paths), key=lambda path: path.stat().st_size)
+        largest = max(paths, key=lambda path: path.stat().st_size)
         raise InputError(
-            f"{folder.parent} would hold {len(paths)} files of {total:.1f} MB, allowed are "
+            f"{out} would hold {len(paths)} files of {total:.1f} MB, allowed are "
             f"{LIMIT_FILES} and {LIMIT_MB} MB; the largest is {largest.name} with "
             f"{largest.stat().st_size / 1e6:.1f} MB"
         )

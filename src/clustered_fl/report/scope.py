@@ -12,6 +12,8 @@ from clustered_fl.records.archive import Key, Packed, pack
 from clustered_fl.records.reading import RECORD
 from clustered_fl.records.relatedness import SIGNATURES
 
+VERDICTS = "verdicts.csv"
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -24,6 +26,9 @@ class Scope:
         scale: of these results.
         source: what their data are: builtin or real.
         guide: Markdown that says how to add a method; shown beside a benchmark.
+        written: folder of the ledgers, to whose entries published pages link.
+        published: folder of a scale where artefacts are taken from; they are as they are there, but
+            for executed notebooks that left the same numbers here.
     """
 
     ledgers: tuple[Ledger, ...]
@@ -32,6 +37,23 @@ class Scope:
     scale: Scale
     source: str
     guide: Path | None = None
+    written: Path = Path("config/papers")
+    published: Path | None = None
+
+    @property
+    def verdicts(self) -> Path:
+        """The table of all verdicts, whether it is there or not."""
+        return (self.published or self.results) / VERDICTS
+
+    def files(self, paper: str, artefact: str) -> dict[str, Path]:
+        """What there is of an artefact, by suffix."""
+        made = _files(self.results / "artefacts" / artefact, artefact)
+        if self.published is None:
+            return made
+        known = _files(self.published / paper, artefact)
+        if "ipynb" in made and "csv" in known and _same(made["csv"], known["csv"]):
+            known["ipynb"] = made["ipynb"]
+        return known
 
     def packed(self, ledger: Ledger) -> dict[Key, Packed]:
         """All records of a paper that were computed.
@@ -49,3 +71,11 @@ class Scope:
                 left_out = () if row.name in shown else (SIGNATURES,)
                 found[key] = pack(key, row.entry, folder, made_by, left_out)
         return found
+
+
+def _same(first: Path, second: Path) -> bool:
+    return first.read_bytes() == second.read_bytes()
+
+
+def _files(folder: Path, artefact: str) -> dict[str, Path]:
+    return {path.suffix[1:]: path for path in sorted(folder.glob(f"{artefact}.*"))}

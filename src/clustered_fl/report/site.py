@@ -7,6 +7,7 @@
     <paper>/index.html    every artefact with its claims
     <paper>/runs.html     what was trained, on what, how long
     <paper>/records.parquet    every record (`clustered_fl.records.archive`)
+    <paper>/<artefact>.html    one artefact: its claims, how to read it, its executed notebook
     <paper>/<artefact>.png and so on; verdicts.csv, scorecard.md, summary.json of the paper
 
 A paper's folder is made from its own results alone; the front pages are made from these folders, so
@@ -16,26 +17,31 @@ time of day or a path of this machine.
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+import nbformat
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from nbconvert.filters import markdown2html
 
 from clustered_fl.errors import InputError
 from clustered_fl.figures import DEMO, SOURCES
-from clustered_fl.files import read_json, replacing, write_json
+from clustered_fl.figures.tables import markdown
+from clustered_fl.files import read_json, replacing, replacing_folder, write_json
 from clustered_fl.ledger.resolution import merged
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.records import archive
-from clustered_fl.report.entries import PaperEntry, datasets, machines, unique
+from clustered_fl.report import notebooks
+from clustered_fl.report.entries import ArtefactEntry, PaperEntry, datasets, machines, unique
 from clustered_fl.report.evidence import Records, gather
-from clustered_fl.report.folder import MARK, replacing_folder
-from clustered_fl.report.scope import Scope
+from clustered_fl.report.folder import MARK, require_report
+from clustered_fl.report.scope import VERDICTS, Scope
 from clustered_fl.report.verdicts import (
     MEANING,
+    claims,
     counts,
     read_verdicts,
     scorecard,
@@ -43,10 +49,15 @@ from clustered_fl.report.verdicts import (
     write_verdicts,
 )
 
-VERDICTS = "verdicts.csv"
-
 # Suffix of an artefact's file -> what a link to it says.
-LINKS = {"html": "executed notebook", "csv": "CSV", "png": "PNG", "svg": "SVG", "pdf": "PDF"}
+LINKS = {
+    "html": "how to read it",
+    "ipynb": "executed notebook",
+    "csv": "CSV",
+    "png": "PNG",
+    "svg": "SVG",
+    "pdf": "PDF",
+}
 LINKS |= {"md": "Markdown", "tex": "LaTeX"}
 
 SCALES = {
@@ -64,6 +75,7 @@ def build(scope: Scope, out: Path) -> None:
 
     Raises: InputError if an input cannot be read or used, or `out` cannot be written.
     """
+    require_report(out)
     with replacing_folder(out) as beside:
         for ledger in scope.ledgers:
             write_paper(ledger, scope, scope.packed(ledger), beside / ledger.paper, tuple(LINKS))
@@ -71,35 +83,72 @@ def build(scope: Scope, out: Path) -> None:
 
 
 def write_paper(
-    ledger: Ledger, scope: Scope, records: Records, out: Path, suffixes: tuple[str, ...]
-) -> None:
+    ledger: Ledger,
+    scope: Scope,
+    records: Records,
+    out: Path,
+    suffixes: Sequence[str],
+    back: str = "index.html",
+) -> PaperEntry:
     """Write pages, tables and copies of one paper into the empty folder `out`.
 
-    Of its artefacts the files with these suffixes are taken along.
-
+    Args:
+        suffixes: of the files of artefacts that are taken along.
+        back: where executed notebooks lead back to.
+    Returns: what they show.
     Raises: InputError if an input cannot be read, or verdicts and ledger differ.
     """
-    path = scope.results / VERDICTS
-    verdicts = read_verdicts(path, scope.scale) if path.exists() else None
-    own = None if verdicts is None else [v for v in verdicts if v.paper == ledger.paper]
-    paper = gather(ledger, records, own, scope.results / "artefacts", scope.scale)
+    paper, summary = _gathered(ledger, scope, records, suffixes)
     out.mkdir(parents=True, exist_ok=True)
-    for artefact in paper.artefacts:
-        for suffix in [suffix for suffix in artefact.files if suffix not in suffixes]:
-            del artefact.files[suffix]
-        for name in artefact.files.values():
-            shutil.copyfile(scope.results / "artefacts" / artefact.name / name, out / name)
     archive.write(out / archive.FILE, records.values())
-    if own is not None:
-        write_verdicts(out / VERDICTS, own)
+    if paper.claims is not None:
+        write_verdicts(out / VERDICTS, paper.verdicts)
     text = scorecard(paper.verdicts, scope.scale, scope.source)
     (out / "scorecard.md").write_text(text, encoding="utf-8")
-    summary = _summary(paper, scope)
     write_json(out / MARK, summary)
     about = {"paper": paper, "summary": summary, "root": "../"}
     about |= {"data": datasets(paper.seeds), "machines": machines(paper.seeds)}
+    for artefact in paper.artefacts:
+        _write_artefact(artefact, about, out, back)
     for name, page in (("index", "paper"), ("runs", "runs")):
-        (out / f"{name}.html").write_text(_rendered(page, about), encoding="utf-8")
+        (out / f"{name}.html").write_text(rendered(f"{page}.html", about), encoding="utf-8")
+    return paper
+
+
+def _gathered(
+    ledger: Ledger, scope: Scope, records: Records, suffixes: Sequence[str]
+) -> tuple[PaperEntry, dict[str, Any]]:
+    """A paper and its summary."""
+    known = read_verdicts(scope.verdicts, scope.scale) if scope.verdicts.exists() else None
+    own = None if known is None else [v for v in known if v.paper == ledger.paper]
+
+    def files(name: str) -> dict[str, Path]:
+        there = scope.files(ledger.paper, name)
+        # Pages are made from executed notebooks.
+        there["html"] = Path(f"{name}.html")
+        wanted = [s for s in suffixes if s in there and (s != "html" or "ipynb" in there)]
+        return {suffix: there[suffix] for suffix in wanted}
+
+    paper = gather(ledger, records, own, files, scope.scale)
+    return paper, _summary(paper, scope)
+
+
+def _write_artefact(artefact: ArtefactEntry, about: dict[str, Any], out: Path, back: str) -> None:
+    """Copy what there is of it; the executed notebook becomes light, and a page."""
+    for suffix, path in artefact.files.items():
+        if suffix not in ("html", "ipynb"):
+            shutil.copyfile(path, out / path.name)
+    if "ipynb" not in artefact.files:
+        return
+    words = {"artefact": artefact, "ledger": about["paper"].ledger, "back": back}
+    figure = f"{artefact.name}.png" if artefact.size else None
+    source = artefact.files["ipynb"]
+    light = notebooks.light(notebooks.read(source), figure, rendered("found.md", words))
+    nbformat.write(light, out / source.name)
+    page = rendered(
+        "artefact.html", about | words | {"data": artefact.data, "notebook": notebooks.shown(light)}
+    )
+    (out / f"{artefact.name}.html").write_text(page, encoding="utf-8")
 
 
 def _summary(paper: PaperEntry, scope: Scope) -> dict[str, Any]:
@@ -121,28 +170,33 @@ def _summary(paper: PaperEntry, scope: Scope) -> dict[str, Any]:
 
 def write_front(out: Path, guide: Path | None) -> None:
     """Write the pages about all papers that have a folder in `out`, from these folders."""
-    summaries = sorted(map(_read_summary, papers(out)), key=lambda each: each["year"])
-    verdicts = [verdict for each in summaries for verdict in each["verdicts"]]
-    data = unique(data for each in summaries for data in each["data"])
-    scale, source = summaries[0]["scale"], summaries[0]["source"]
-    about = {"papers": summaries, "root": "", "data": data, "guide": _guide(summaries, guide)}
+    known = summaries(out)
+    verdicts = [verdict for each in known for verdict in each["verdicts"]]
+    data = unique(data for each in known for data in each["data"])
+    scale, source = known[0]["scale"], known[0]["source"]
+    about = {"papers": known, "root": "", "data": data, "guide": _guide(known, guide)}
     about["summary"] = {"scale": scale, "source": source}
     names = ("index", "words", *(["add_your_own"] if about["guide"] else []))
-    contents = {f"{name}.html": _rendered(name, about) for name in names}
+    contents = {f"{name}.html": rendered(f"{name}.html", about) for name in names}
     style = files("clustered_fl.report").joinpath("templates/style.css")
     contents["style.css"] = style.read_text(encoding="utf-8")
-    contents["scorecard.md"] = summary_table(summaries, scale, source)
+    contents["scorecard.md"] = summary_table(known, scale, source)
     for name, text in contents.items():
         with replacing(out / name) as beside:
             beside.write_text(text, encoding="utf-8")
     with replacing(out / VERDICTS) as beside:
         write_verdicts(beside, verdicts)
-    write_json(out / MARK, {"papers": [each["paper"] for each in summaries], "scale": scale})
+    write_json(out / MARK, {"papers": [each["paper"] for each in known], "scale": scale})
 
 
 def papers(out: Path) -> list[Path]:
     """Folders of the papers in `out`, without what an interruption has left beside them."""
     return [path.parent for path in sorted(out.glob(f"[!.]*/{MARK}"))]
+
+
+def summaries(out: Path) -> list[dict[str, Any]]:
+    """What there is to say of every paper in `out`, with its verdicts, by year."""
+    return sorted(map(_read_summary, papers(out)), key=lambda each: each["year"])
 
 
 def _read_summary(folder: Path) -> dict[str, Any]:
@@ -161,10 +215,18 @@ def _guide(summaries: Sequence[dict[str, Any]], guide: Path | None) -> str | Non
         raise InputError(f"cannot read {guide}: {error.strerror}") from error
 
 
-def _rendered(page: str, about: dict[str, Any]) -> str:
+def rendered(page: str, about: Mapping[str, Any]) -> str:
+    """The template of this name, filled in; what a page of HTML is told is escaped."""
+    template = _environment().get_template(f"{page}.j2")
+    return template.render(about, page=page.removesuffix(".html"))
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("clustered_fl.report"),
-        autoescape=True,  # captions, notes and records are text, whatever they hold
+        # Captions, notes and records are text, whatever they hold.
+        autoescape=select_autoescape(("html.j2",)),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -176,10 +238,12 @@ def _rendered(page: str, about: dict[str, Any]) -> str:
         "shown": lambda pixels: round(pixels * _SHOWN),
         "at": lambda entry, scale: merged(entry, (entry["scales"] or {}).get(scale, {})),
         "slug": slug,
+        "markdown": markdown,
     }
     words = {"LINKS": LINKS, "MEANING": MEANING, "SCALES": SCALES, "SOURCES": SOURCES}
     environment.globals |= words | {"DEMO": DEMO, "counts": counts, "ARCHIVE": archive.FILE}
-    return environment.get_template(f"{page}.html.j2").render(about, page=page)
+    environment.globals["claims"] = claims
+    return environment
 
 
 def settings_text(value: Any) -> str:

@@ -2,12 +2,14 @@
 
 import csv
 from collections import Counter, namedtuple
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from clustered_fl.claims.verdicts import AGREEMENT, COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 from clustered_fl.figures import SOURCES
+from clustered_fl.figures.tables import markdown
 from clustered_fl.files import require_sum
 
 _PERCENT = f"{100 * AGREEMENT:.0f} %"
@@ -73,18 +75,25 @@ def counts(verdicts: list[Verdict]) -> dict[str, int]:
 def scorecard(verdicts: list[Verdict], scale: str, source: str) -> str:
     """Counts and claims as Markdown, for a README."""
     summary = ", ".join(f"{count} {word}" for word, count in counts(verdicts).items() if count)
+    return f"Scorecard ({_about(scale, source)}): {summary or 'no claims'}.\n\n{claims(verdicts)}"
+
+
+def claims(verdicts: Iterable[Verdict]) -> str:
+    """Claims with their numbers and verdicts as a Markdown table."""
     columns = ("claim", "kind", "statement", "published", "ours", "holds if", "seeds", "verdict")
-    lines = [f"Scorecard ({_about(scale, source)}): {summary or 'no claims'}.", "", _row(columns)]
-    lines.append("|---" * len(columns) + "|")
+    lines = [_row(columns), "|---" * len(columns) + "|"]
     for each in verdicts:
         about = (each.claim, each.kind, each.statement, each.published, each.measured)
-        lines.append(_row((*about, each.holds_if, each.seeds, f"**{each.verdict}**")))
+        bounds = each.holds_if.replace(">=", "≥").replace("<=", "≤")
+        lines.append(_row((*about, bounds, each.seeds, f"**{each.verdict}**")))
     return "\n".join(lines) + "\n"
 
 
-def summary_table(papers: list[dict[str, Any]], scale: str, source: str) -> str:
+def summary_table(
+    papers: list[dict[str, Any]], scale: str, source: str, link: str = "{}/scorecard.md"
+) -> str:
     """How often each verdict was given on the claims of each paper, as Markdown."""
-    heads = [f"[{each['short']}]({each['paper']}/scorecard.md)" for each in papers]
+    heads = [f"[{each['short']}]({link.format(each['paper'])})" for each in papers]
     lines = [f"Verdicts ({_about(scale, source)}).", "", _row(("verdict", *heads))]
     lines.append("|---" * (len(heads) + 1) + "|")
     found = [counts(each["verdicts"]) for each in papers]
@@ -99,6 +108,5 @@ def _about(scale: str, source: str) -> str:
 
 
 def _row(values: tuple[str, ...]) -> str:
-    """A row of a Markdown table; a bar or a line break inside a value would end its cell."""
-    cells = (" ".join(value.replace("|", "\\|").split()) for value in values)
-    return f"| {' | '.join(cells)} |"
+    """A row of a Markdown table."""
+    return f"| {' | '.join(map(markdown, values))} |"

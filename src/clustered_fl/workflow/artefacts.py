@@ -125,5 +125,5 @@ class Artefacts:
         return [
             f"{self._results}/artefacts/{name}/{name}.{suffix}"
             for name in chosen
-            for suffix in ("html", *FORMATS[self.entries[name].kind])
+            for suffix in ("html", "ipynb", *FORMATS[self.entries[name].kind])
         ]

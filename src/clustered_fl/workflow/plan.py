@@ -15,6 +15,7 @@ from clustered_fl.claims.binding import function_of
 from clustered_fl.data.dataset import header_of
 from clustered_fl.data.registry import read_registry
 from clustered_fl.errors import InputError
+from clustered_fl.files import recover
 from clustered_fl.groupings import grouping_module
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
@@ -88,6 +89,8 @@ class Plan:
         self.clients = Clients(configs, self.data, self.results)
         self.artefacts = Artefacts(every, self.kinds, self.results, settings, places)
         self._present = Present(self.kinds, self.clients, self.data, forced, places)
+        if settings.archive:
+            recover(Path(places.made(f"figures/{settings.scale}")))
         published = [places.published(settings.scale, paper) for paper in self.ledgers]
         self.archives = Archives(self.kinds, self._present, published if settings.archive else [])
 

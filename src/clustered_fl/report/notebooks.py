@@ -1,0 +1,88 @@
+"""Executed notebooks as they are published: light, with the figure by reference; and as a page."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from markupsafe import Markup
+from nbconvert.filters import markdown2html
+from nbformat import NotebookNode
+
+from clustered_fl.errors import InputError
+
+FOUND = "found"
+"""Id of the cell that is put below the title: the figure, what it decides, and the way back."""
+_READING = "## How to read it"
+_PICTURE = "image/png"
+
+
+def read(path: Path) -> NotebookNode:
+    """An executed notebook; InputError if it is none."""
+    try:
+        return nbformat.read(path, as_version=4)
+    except (OSError, ValueError, nbformat.ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"cannot read {path}: {reason}; make the artefact again") from error
+
+
+def light(notebook: NotebookNode, figure: str | None, found: str) -> NotebookNode:
+    """The notebook with `found`, Markdown, below its title; again, the same of its own result.
+
+    Sites that show notebooks find a picture that Markdown names, so that its bytes are there once.
+
+    Args:
+        figure: name of the picture beside it that its last picture is, if any.
+    """
+    cells = [deepcopy(cell) for cell in notebook.cells if cell.id != FOUND]
+    pictures = [
+        output
+        for cell in cells
+        for output in cell.get("outputs", [])
+        if _PICTURE in output.get("data", {})
+    ]
+    if figure and pictures:
+        pictures[-1].data = NotebookNode({"text/plain": f"{figure}, shown above"})
+        pictures[-1].metadata = NotebookNode({"figure": figure})
+    cells.insert(1, nbformat.v4.new_markdown_cell(found, id=FOUND))
+    return NotebookNode(notebook | {"cells": cells})
+
+
+def shown(notebook: NotebookNode) -> dict[str, Any]:
+    """What a page shows of a light notebook.
+
+    Returns:
+        `reading`, the section that says how to read the artefact, "" if there is none; `cells`, all
+        others in their order: `text` as HTML, or `code` with `outputs`. The title is left out.
+    """
+    first, *others = (cell for cell in notebook.cells if cell.id != FOUND)
+    title, _, rest = first.source.partition("\n")
+    text = rest if title.startswith("# ") else first.source
+    first = NotebookNode(first | {"source": text})
+    texts = [cell.source for cell in others if cell.source.startswith(_READING)]
+    cells = [cell for cell in (first, *others) if cell.source not in texts]
+    return {
+        "reading": _html("\n\n".join(texts).replace(_READING, "", 1)),
+        "cells": [_cell(cell) for cell in cells],
+    }
+
+
+def _cell(cell: NotebookNode) -> dict[str, Any]:
+    if cell.cell_type != "code":
+        return {"text": _html(cell.source)}
+    outputs = [_output(each) for each in cell.outputs if "figure" not in each.get("metadata", {})]
+    return {"code": cell.source, "outputs": outputs}
+
+
+def _output(output: NotebookNode) -> dict[str, Any]:
+    """An output by what it is: `table` (HTML, which notebooks escape), `picture` or `text`."""
+    data = output.get("data", {})
+    if _PICTURE in data:
+        return {"picture": data[_PICTURE].replace("\n", "")}
+    if "text/html" in data:
+        return {"table": Markup(data["text/html"])}
+    return {"text": output.get("text") or data.get("text/plain", "")}
+
+
+def _html(markdown: str) -> Markup:
+    return Markup(markdown2html(markdown)) if markdown.strip() else Markup("")

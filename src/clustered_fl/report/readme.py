@@ -1,0 +1,105 @@
+"""What a hosting site shows of published results: a README per paper, and one of all scales."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clustered_fl.errors import InputError
+from clustered_fl.files import replacing
+from clustered_fl.report import site
+from clustered_fl.report.entries import PaperEntry
+from clustered_fl.report.verdicts import Verdict, counts, summary_table
+
+FILE = "README.md"
+TITLE = "# Published results\n"
+
+KINDS = {
+    "paper": "Statements of the authors",
+    "theory": "Checks of theorems and formulas",
+    "code": "What the authors' public code does",
+    "ours": "Questions of our own",
+}
+"""Kind of a claim -> what these claims are."""
+
+
+def write_paper(paper: PaperEntry, summary: Mapping[str, Any], written: Path, out: Path) -> None:
+    """Write the README of a published paper.
+
+    Args:
+        summary: its scale and its source of data.
+        written: folder of the ledgers, to whose entries it links.
+        out: where it is written.
+    Raises: InputError if the ledger cannot be read.
+    """
+    name = paper.ledger.paper
+    lines = _lines(written / f"{name}.yaml")
+    place = Path("figures", summary["scale"], name)
+    about = {"paper": paper, "summary": summary, "kinds": kinds(paper.verdicts)}
+    about |= {"found": found, "seeds": seeds(paper.verdicts)}
+    about["given"] = [word for word, count in counts(paper.verdicts).items() if count]
+    about |= {
+        "entries": {
+            each: f"{os.path.relpath(written / f'{name}.yaml', place)}#L{line}"
+            for each, line in lines.items()
+        },
+        "notebooks": os.path.relpath("notebooks", place),
+    }
+    (out / FILE).write_text(site.rendered("readme.md", about), encoding="utf-8")
+
+
+def require_own(path: Path) -> None:
+    """Refuse to replace a README that is about anything else, such as a project's.
+
+    Raises: InputError naming it.
+    """
+    if path.exists() and not path.read_text(encoding="utf-8").startswith(TITLE):
+        raise InputError(
+            f"{path} is not about published results and would be replaced; publish to a folder in "
+            "a folder of its own, such as figures/desktop"
+        )
+
+
+def write_all(folder: Path) -> None:
+    """Write the README of all scales that are published below `folder`."""
+    found = [site.summaries(each) for each in sorted(folder.glob("[!.]*")) if site.papers(each)]
+    scales = {papers[0]["scale"]: _scale(papers) for papers in found}
+    with replacing(folder / FILE) as beside:
+        text = site.rendered("figures.md", {"title": TITLE, "scales": scales})
+        beside.write_text(text, encoding="utf-8")
+
+
+def _scale(papers: list[dict[str, Any]]) -> dict[str, Any]:
+    scale, source = papers[0]["scale"], papers[0]["source"]
+    link = f"{scale}/{{}}/{FILE}"
+    return {"papers": papers, "table": summary_table(papers, scale, source, link)}
+
+
+def kinds(verdicts: list[Verdict]) -> dict[str, list[Verdict]]:
+    """The verdicts by what they are about, kinds without any left out."""
+    own = {about: [v for v in verdicts if v.kind == kind] for kind, about in KINDS.items()}
+    return {about: each for about, each in own.items() if each}
+
+
+def found(verdicts: list[Verdict]) -> str:
+    """How many claims have which verdict: `45 CONFIRMED and 18 REFUTED`."""
+    parts = [f"{count} {word}" for word, count in counts(verdicts).items() if count]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def seeds(verdicts: list[Verdict]) -> str:
+    """On how many seeds claims rest: `1`, `1 to 3`; "" if none was measured."""
+    numbers = sorted({int(each.seeds) for each in verdicts if each.seeds})
+    return " to ".join(dict.fromkeys(str(each) for each in (*numbers[:1], *numbers[-1:])))
+
+
+def _lines(path: Path) -> dict[str, int]:
+    """Artefact -> line of its entry in a ledger."""
+    try:
+        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    sections = {key.value: value for key, value in root.value}
+    return {key.value: key.start_mark.line + 1 for key, _ in sections["artefacts"].value}
