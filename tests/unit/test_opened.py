@@ -6,6 +6,7 @@ runs here, on what is published; what all others are given is looked at.
 
 import ast
 import json
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -34,6 +35,7 @@ def repository(tmp_path, tmp_path_factory, monkeypatch) -> Path:
     for name in ("config", "notebooks", "figures"):
         (repository / name).symlink_to(NOTEBOOKS.parent / name)
     monkeypatch.setattr(workflow_opened, "places", lambda: Places(str(repository)))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("made")))
     monkeypatch.chdir(tmp_path)
     return repository
 
