@@ -6,6 +6,7 @@ runs here, on what is published; what all others are given is looked at.
 
 import ast
 import json
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -17,7 +18,9 @@ from clustered_fl.cli import main
 from clustered_fl.errors import InputError
 from clustered_fl.records import archive, index
 from clustered_fl.records.archive import Key
+from clustered_fl.workflow import opened as workflow_opened
 from clustered_fl.workflow.opened import edit, opened, plan_at
+from clustered_fl.workflow.places import Places
 
 OPENED = sorted(path for path in NOTEBOOKS.rglob("*.ipynb") if path.parent.name != "examples")
 CHEAP = ("cfl/recursion.ipynb", "flt/graph.ipynb", "ground/needs.ipynb", "repa/uniformity.ipynb")
@@ -26,9 +29,15 @@ REFUSED = "measurements were neither computed here nor published; `snakemake"
 
 
 @pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path, monkeypatch):
-    """A reader's Jupyter has no results in its working directory."""
+def repository(tmp_path, tmp_path_factory, monkeypatch) -> Path:
+    """A repository without results, and a reader's Jupyter in another folder."""
+    repository = tmp_path_factory.mktemp("repository")
+    for name in ("config", "notebooks", "figures"):
+        (repository / name).symlink_to(NOTEBOOKS.parent / name)
+    monkeypatch.setattr(workflow_opened, "places", lambda: Places(str(repository)))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("made")))
     monkeypatch.chdir(tmp_path)
+    return repository
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +107,18 @@ def test_a_copy_is_ready_for_jupyter(tmp_path):
     assert all(Path(folder).is_relative_to(tmp_path / "mine") for folder in folders)
 
 
-def test_what_was_computed_here_comes_first(tmp_path):
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_was_computed_comes_first(tmp_path, repository, elsewhere):
+    """In the working directory, or in the repository: Jupyter runs in the notebook's folder."""
     row = plan_at("desktop").artefacts.records("ground_swap").iloc[0]
-    folder = tmp_path / row["folder"]
+    folder = (repository if elsewhere else tmp_path) / row["folder"]
     folder.mkdir(parents=True)
     (folder / "record.json").write_text("{}")
     known = index.read(opened("ground_swap", "desktop")["records"])
     assert known["folder"][0] == str(folder)
-    assert str(tmp_path) not in set(known["folder"][1:])
+    others = known["folder"][1:]
+    assert not any(Path(each).is_relative_to(tmp_path) for each in others)
+    assert not any(Path(each).is_relative_to(repository) for each in others)
 
 
 @pytest.mark.parametrize(

@@ -35,19 +35,19 @@ def opened(artefact: str, scale: str, folder: Path | None = None) -> dict[str, A
         folder: gets records from archives, and what the notebook makes; None for a new one.
     Raises:
         InputError: if there is no such artefact, or what it shows was neither computed in the
-            working directory nor published.
+            working directory or the repository nor published.
     """
     plan = plan_at(scale)
     plan.artefacts.require(artefact)
     records = plan.artefacts.records(artefact)
-    packed = [_published(plan, row, artefact) for row in records.itertuples()]
+    found = [_found(plan, row, artefact) for row in records.itertuples()]
     folder = Path(tempfile.mkdtemp(prefix=f"{artefact}-")) if folder is None else folder.absolute()
-    for place, each in zip(records["folder"], packed, strict=True):
-        if each:
+    for place, each in zip(records["folder"], found, strict=True):
+        if isinstance(each, Packed):
             archive.unpack(each, folder / place)
     records["folder"] = [
-        str(folder / place if each else Path(place).absolute())
-        for place, each in zip(records["folder"], packed, strict=True)
+        str(folder / place if isinstance(each, Packed) else each)
+        for place, each in zip(records["folder"], found, strict=True)
     ]
     index.write(records, folder / "records.csv")
     own = {"records": str(folder / "records.csv"), "out": str(folder)}
@@ -67,14 +67,15 @@ def edit(artefact: str, scale: str, out: Path) -> None:
     prepare(Path(plan_at(scale).artefacts.notebook_of(artefact)), parameters, out)
 
 
-def _published(plan: Plan, row: Any, artefact: str) -> Packed | None:
-    """A record from its archive; None if it was computed here."""
-    if Path(row.folder, RECORD).exists():
-        return None
+def _found(plan: Plan, row: Any, artefact: str) -> Packed | Path:
+    """Folder of a record that was computed here or in the repository; or the published record."""
+    for place in (Path(row.folder), Path(plan.places.repository, row.folder)):
+        if (place / RECORD).exists():
+            return place.absolute()
     scale, key = plan.settings.scale, Key(row.kind, row.name, row.seed)
     folders = (plan.places.published(scale, paper) for paper in plan.ledgers)
-    found = (_read(folder / archive.FILE).get(key) for folder in folders)
-    packed = next(filter(None, found), None)
+    read = (_read((folder / archive.FILE).absolute()).get(key) for folder in folders)
+    packed = next(filter(None, read), None)
     if packed is None or not _is_whole(packed):
         raise InputError(
             f"{artefact} shows {key.kind} {key.name}, seed {key.seed}, whose measurements were "
