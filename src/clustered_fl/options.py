@@ -107,6 +107,8 @@ def _require_kept(given: Any, made: Any, what: str) -> None:
 
 def _changed(given: Any, made: Any, place: str) -> Iterator[tuple[str, Any, str]]:
     """Where a text, a number or a truth value has become another of these: place, value, kind."""
+    if given is made:
+        return
     if isinstance(given, Mapping):
         for key, each in given.items():
             inner = made.get(key) if isinstance(made, Mapping) else getattr(made, str(key), each)
