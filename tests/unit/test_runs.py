@@ -278,9 +278,11 @@ def test_a_damaged_checkpoint_is_not_continued(inputs, undisturbed, tmp_path, mo
         execute(inputs, tmp_path)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
+    (tmp_path / f".{path.name}.123.part").write_bytes(b"half of one")
     first, *lines = execute(inputs, tmp_path)
     assert first.startswith(f"the checkpoint {path} is damaged (")
     assert first.endswith("); starting at the beginning")
+    assert not list(tmp_path.glob(".*.part"))
     assert not any("continuing" in line for line in lines)
     assert contents(tmp_path) == contents(undisturbed["cfl"])
 
