@@ -124,6 +124,7 @@ def test_numbers_are_near_the_published_ones(evidence, claim, off, holds):
     *_, last = runs = BOUND[claim].needs["runs"]
     published = {run: list(LABELS[run].published.values()) for run in runs}
     halves = claim.startswith("FLT-T5")
+    off = off if published[last][0] + off <= 100 else -off  # no accuracy is above 100 %
     made = {}
     for run, (first, end, *_) in published.items():
         by = off if run == last else 0.5

@@ -8,7 +8,7 @@ import pandas as pd
 from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 
-JUDGED = ("CONFIRMED", "REFUTED", "INCONCLUSIVE")
+JUDGED = ("CONFIRMED", "REFUTED", "DEPENDS", "INCONCLUSIVE", "BY CONSTRUCTION")
 
 
 def check_results(verdicts: Path, claims: Sequence[str], artefacts: Mapping[str, Path]) -> None:
