@@ -777,7 +777,7 @@ def test_cla_complete_linkage_up_to_gamma_1(study, lowest, holds):
     assert result("CFL-CL-a", evidence) == (exactly(differs=0.4, correct=lowest), holds)
 
 
-@pytest.mark.parametrize(("lost", "holds"), [(3, False), (0, True)])
+@pytest.mark.parametrize(("lost", "holds"), [(3, True), (0, False)])
 def test_buga_clients_lost_by_the_last_split(study, lost, holds):
     rows = [
         {"order": order, "split": split, "rule": rule, "lost": n}

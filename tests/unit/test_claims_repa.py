@@ -298,7 +298,7 @@ def test_f2c_random_is_at_the_mean_cosine(evidence):
     assert 0 < measured["largest distance"] < 0.2
 
 
-@pytest.mark.parametrize(("counts", "holds"), [(COUNTS, False), (np.eye(6) * 4, True)])
+@pytest.mark.parametrize(("counts", "holds"), [(COUNTS, True), (np.eye(6) * 4, False)])
 def test_e7a_ordered_pairs_count_twice(evidence, counts, holds):
     about = {"table": labels(counts), "groups": [0, 0, 0, 1, 1, 2]}
     made = evidence(groupings={"repa_groups_mnist_clf_10": about})
@@ -706,6 +706,7 @@ def test_xa_repa_is_blind(evidence, repa, holds):
     assert measured["CFL"] == 1
     assert measured["REPA"] < 0 if holds else measured["REPA"] == 1
     assert held == holds
+    assert result("REPA-X-c", made) == (measured, True)
 
 
 @pytest.mark.parametrize(("wd", "holds"), [([0, 0, 1, 1, 2, 2], True), ([0, 0, 0, 1, 1, 1], False)])
