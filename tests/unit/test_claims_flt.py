@@ -124,6 +124,7 @@ def test_numbers_are_near_the_published_ones(evidence, claim, off, holds):
     *_, last = runs = BOUND[claim].needs["runs"]
     published = {run: list(LABELS[run].published.values()) for run in runs}
     halves = claim.startswith("FLT-T5")
+    off = off if published[last][0] + off <= 100 else -off  # no accuracy is above 100 %
     made = {}
     for run, (first, end, *_) in published.items():
         by = off if run == last else 0.5
@@ -329,7 +330,7 @@ def test_t4a_t4h_ten_clusters_of_both_federations(evidence, case):
 
 @pytest.mark.parametrize("run", ["flt_newcomers", "flt_dynamic"])
 @pytest.mark.parametrize(
-    ("clients", "served", "holds"), [([2, 3], 0.69, True), ([0, 1], 0.69, False), ([2], 0.6, False)]
+    ("clients", "served", "holds"), [([2, 3], 0.69, True), ([0, 1], 0.69, False), ([2], 0.6, True)]
 )
 def test_a3_newcomers(evidence, run, clients, served, holds):
     new = {"client": 6, "true_group": 1, "leaf": 0, "clients": clients, "accuracy": served}
@@ -627,9 +628,9 @@ def test_f3a_a_client_and_the_rest_are_no_block_structure(evidence):
 
 
 @pytest.mark.parametrize("holds", [True, False])
-def test_f3b_leaves_and_clients(evidence, holds):
+def test_f3b_leaves_are_not_clients(evidence, holds):
     right = {"truth": [0] * 4, "groups": [0, 0, 1, 1]}
-    leaf = {"truth": [0] * 4, "groups": [0, 0, 1, 1] if holds else [0, 1, 0, 1]}
+    leaf = {"truth": [0] * 4, "groups": [0, 1, 0, 1] if holds else [0, 0, 1, 1]}
     cells = ("s3_mlp.c2", "s3_mlp.c2_leaf")
     made = evidence(
         dict(zip(cells, (73.0, 71.0), strict=True)), dict(zip(cells, (right, leaf), strict=True))

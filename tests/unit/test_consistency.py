@@ -9,7 +9,7 @@ from clustered_fl.claims.consistency import check_results
 from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 
-CLAIMS = list("ABCDEF")
+CLAIMS = list("ABCDEFGH")
 
 
 @pytest.fixture
@@ -17,9 +17,9 @@ def table():
     """One claim for every verdict, all as they should be."""
     rows = pd.DataFrame(index=range(len(VERDICTS)), columns=list(COLUMNS))
     rows["claim"], rows["verdict"] = CLAIMS, VERDICTS
-    rows["measured"] = ["x 1", "x 2", "x nan", "", "x 3", "x 4"]
-    rows["seeds"] = [1, 3, 1, 0, 1, 1]
-    rows["source"] = ["none", "mirror", "download", "mirror", "mirror", "builtin"]
+    rows["measured"] = ["x 1", "x 2", "x 3", "x nan", "x 4", "x 5", "", "x 6"]
+    rows["seeds"] = [1, 3, 1, 1, 1, 1, 0, 1]
+    rows["source"] = ["none", *["real"] * 6, "builtin"]
     return rows.fillna("text")
 
 
@@ -46,9 +46,11 @@ def test_a_whole_and_honest_table_passes(check, table):
         ("source", "A", "builtin", "claim A is judged on stand-in data"),
         ("source", "B", "builtin", "claim B is judged on stand-in data"),
         ("source", "C", "builtin", "claim C is judged on stand-in data"),
+        ("source", "D", "builtin", "claim D is judged on stand-in data"),
+        ("source", "E", "builtin", "claim E is judged on stand-in data"),
         ("measured", "A", "", "claim A is judged without a measurement"),
         ("measured", "B", "", "claim B is judged without a measurement"),
-        ("seeds", "D", 2, "claim D was measured but is called not run"),
+        ("seeds", "G", 2, "claim G was measured but is called not run"),
         ("verdict", "A", "TRUE", "unknown verdict 'TRUE'"),
         ("verdict", "A", "", "unknown verdict ''"),
         ("claim", "A", "B", "claim A must have one row"),

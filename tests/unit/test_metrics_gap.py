@@ -24,7 +24,9 @@ def known(tmp_path) -> pd.DataFrame:
     }
     found: dict = {}
     for (run, seed, samples), (update, gradient) in curves.items():
-        measured = rows(gap_update=update, gap_gradient=gradient, size={0: 6.0})
+        gaps = {"gap_update": update, "gap_gradient": gradient}
+        correct = {name.replace("gap", "correct"): dict.fromkeys(gaps[name], 1.0) for name in gaps}
+        measured = rows(**gaps, **correct, size={0: 6.0})
         folder = write(tmp_path / run / f"seed{seed}", federated(samples), measured)
         found.setdefault(run, {})[seed] = folder
     return runs(found)

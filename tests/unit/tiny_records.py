@@ -41,6 +41,7 @@ def record(**changes) -> dict:
         "label_maps": [[0, 1, 2], [0, 1, 2], [0, 2, 1], [0, 2, 1], [1, 0, 2], [1, 0, 2]] * 2,
         "metric": "accuracy",
         "parameters": 3,
+        "test_rows": 600,
         "rounds": 10,
         "groups": [3, 3, 2, 2, 4, 4],
         "true_groups": TRUTH,

@@ -10,7 +10,7 @@ from clustered_fl.records.reading import Origin
 SETTINGS = {
     "cfl.violations.assumption_violations": {"clients_per_group": 2, "points_per_client": 20},
     "cfl.paths.optimisation_paths": {"grid_points": 31},
-    "cfl.separation.separation_quality": {"groups_max": 4, "gamma_step": 0.5, "trials": 4},
+    "cfl.separation.separation_quality": {"groups_max": 4, "gamma_step": 0.1, "trials": 4},
     "cfl.checks.theorem_checks": {"starts": 2, "steps": 2, "trials": 4, "orthonormal_dimension": 9},
     "cfl.demo_index_bug.index_bug": {"trials": 2},
     "cfl.geometry.proof_illustrations": {"arrangements": 9},

@@ -8,6 +8,7 @@ from typing import Any, get_args, get_origin
 
 from clustered_fl.claims.names import Refers
 from clustered_fl.errors import InputError
+from clustered_fl.ledger.schema import Claim
 from clustered_fl.ledger.written import Ledger
 
 GENERAL = "measures"
@@ -45,6 +46,20 @@ def function_of(measure: Mapping[str, Any]) -> tuple[str, str]:
         raise InputError("a measure needs a name")
     module, _, function = name.rpartition(".")
     return module or GENERAL, function
+
+
+def variants(claim: Claim) -> dict[str, Claim]:
+    """A claim as the ledger has it, and with every value of the settings that are not stated.
+
+    Returns:
+        Setting and value, "" for the first -> the claim that reads the runs with it.
+    """
+    found = {"": claim}
+    for setting, values in claim.unstated.items():
+        for value, arguments in values.items():
+            measure = {"measure": claim.measure | arguments}
+            found[f"{setting} {value}"] = claim.model_copy(update=measure)
+    return found
 
 
 def bind(measure: Mapping[str, Any], target: Callable[..., Any], ledger: Ledger) -> Bound:

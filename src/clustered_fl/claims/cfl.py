@@ -26,12 +26,17 @@ Norm = Literal["mean", "max", "average"]
 
 
 def _gaps(evidence: Evidence, of: list[str], along: Along) -> list[pd.DataFrame]:
-    """Gap of the runs of each column; along samples at the last round with gradients."""
+    """Gap of the runs of each column.
+
+    Along samples it is read at the last round with gradients, along rounds with the most samples.
+    """
     columns: dict[str, list[str]] = {}
     for run in of:
         columns.setdefault(evidence.label(run).column, []).append(run)
     found = [gap.by_round(evidence.runs(*runs)) for runs in columns.values()]
-    return [gap.at_last_gradient(each) for each in found] if along == "samples" else found
+    if along == "samples":
+        return [gap.at_last_gradient(each) for each in found]
+    return [each[each["samples"] == each["samples"].max()] for each in found]
 
 
 def _wide(gaps: pd.DataFrame, along: Along) -> pd.DataFrame:
@@ -39,11 +44,32 @@ def _wide(gaps: pd.DataFrame, along: Along) -> pd.DataFrame:
     return gaps.pivot_table(index=along, columns="similarity", values="gap")
 
 
+def _updates(evidence: Evidence, of: list[str], along: Along) -> pd.DataFrame:
+    """Gap and correctness by updates, of runs in one column of a table, indexed by `along`."""
+    (gaps,) = _gaps(evidence, of, along)
+    return gaps[gaps["similarity"] == "update"].groupby(along)[["gap", "correct"]].mean()
+
+
 def gap_with_samples(evidence: Evidence, of: list[Run], samples: list[int]) -> Measured:
-    """Gap of weight updates with so many samples per client, of runs in one column of a table."""
-    (gaps,) = _gaps(evidence, of, "samples")
-    found = _wide(gaps, "samples")["update"]
-    return {f"gap at {number}": float(found.get(number, np.nan)) for number in samples}
+    """Gap with so many samples per client, and whether the bipartition is correct, by updates.
+
+    Args:
+        of: runs of one column of a table.
+    """
+    found = _updates(evidence, of, "samples").reindex(samples)
+    return {f"{key} at {number}": float(found[key][number]) for number in samples for key in found}
+
+
+def gap_from_round(evidence: Evidence, of: list[Run], first: int) -> Measured:
+    """Shares of the rounds with a positive gap and with a correct bipartition, by updates.
+
+    Args:
+        of: runs of one column of a table; read is the one with the most samples per client.
+        first: round from which on rounds count.
+    """
+    found = _updates(evidence, of, "round").loc[first:]
+    shares = {"positive gap": (found["gap"] > 0).mean(), "correct": found["correct"].mean()}
+    return {name: float(share) for name, share in shares.items()}
 
 
 def gap_growth(evidence: Evidence, of: list[Run], along: Along) -> Measured:
@@ -53,70 +79,32 @@ def gap_growth(evidence: Evidence, of: list[Run], along: Along) -> Measured:
     return {"smallest rank correlation": float(min(found))}
 
 
-def gap_advantage(evidence: Evidence, of: list[Run], near: float) -> Measured:
-    """Advantage of updates over gradients where either gap is near zero, over samples.
-
-    "extra samples" is how many more samples updates need for a positive gap, at worst.
-
-    Args:
-        of: runs that differ in samples, a column for each dataset.
-        near: largest size of a gap near zero.
-    """
-    tables = _gaps(evidence, of, "samples")
-    wide = pd.concat([_wide(gaps, "samples") for gaps in tables])
-    close = wide[(wide.abs() < near).any(axis=1)]
-    worst = (close["update"] - close["gradient"]).min() if len(close) else 0.0
-    extra = max(gap.delay(gaps, "samples") for gaps in tables)
-    return {"worst advantage": float(worst), "extra samples": extra}
-
-
-def gap_delay(evidence: Evidence, of: list[Run]) -> Measured:
-    """By how many rounds updates reach a positive gap later than gradients, at worst."""
-    return {"rounds later": max(gap.delay(g, "round") for g in _gaps(evidence, of, "round"))}
-
-
-def gap_from_round(evidence: Evidence, of: list[Run], first: int | None = None) -> Measured:
-    """Least gap of updates from a round on, of the run that has the largest.
-
-    Where runs differ in a setting, this asks whether some value of it is good enough.
-
-    Args:
-        first: the round; None: the last.
-    """
-    runs = [member for run in of for member in evidence.members(run)]
-    found = pd.concat([run.group_metric("gap_update") for run in runs], axis=1)
-    least = found.iloc[-1:].min() if first is None else found.loc[first:].min()
-    name = "gap at the end" if first is None else f"least gap from round {first}"
-    settings = {"settings": float(len(runs))} if len(runs) > 1 else {}
-    return {name: float(least.max())} | settings
-
-
-def gap_advantage_at_end(evidence: Evidence, of: Run) -> Measured:
-    """Least lead of the gap of updates over that of gradients, over the values of a run's sweep."""
-    runs = evidence.members(of)
-    gaps = [[run.group_metric(f"gap_{name}").iloc[-1] for name in SIMILARITIES] for run in runs]
-    advantage = min(update - gradient for update, gradient in gaps)
-    return {"smallest advantage": float(advantage), "largest gap": float(max(gaps)[0])}
+def gap_delay(evidence: Evidence, of: list[Run], along: Along) -> Measured:
+    """By how many samples or rounds updates reach a positive gap later than gradients, at worst."""
+    delays = [gap.delay(gaps, along) for gaps in _gaps(evidence, of, along)]
+    return {f"{along} later": max(delays)}
 
 
 # ---- Norm criteria (Fig. 8) ---------------------------------------------------------------------
 
 
 def norms_at_end(
-    evidence: Evidence, of: dict[str, Run], norms: list[Norm], last: float
+    evidence: Evidence, of: dict[str, Run], norms: list[Norm], share: float
 ) -> Measured:
-    """Norms of updates over the last rounds as fractions of their maximum.
+    """Norms of updates in the last rounds as fractions of those in the first rounds.
+
+    The first round is left out: its update has the length of the way from a random model.
 
     Args:
         of: name -> run with one group.
         norms: of the mean update, of the largest (`max`), of an average client.
-        last: share of all rounds.
+        share: of all rounds that count as first, and as last.
     """
     found = {}
     for (name, run), norm in product(of.items(), norms):
-        curve = evidence.run(run).group_metric(f"{norm}_update_norm")
-        end = curve.tail(max(1, round(last * len(curve)))).mean()
-        found[f"{norm}, {name}"] = float(end / curve.max())
+        curve = evidence.run(run).group_metric(f"{norm}_update_norm").iloc[1:]
+        count = max(1, round(share * len(curve)))
+        found[f"{norm}, {name}"] = float(curve.tail(count).mean() / curve.head(count).mean())
     return found
 
 
@@ -224,6 +212,12 @@ def over_fedavg(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
     """Mean score of both at the end, and their ratio."""
     ours, theirs = (float(_at_end(evidence, run).mean()) for run in (cfl, fedavg))
     return {"CFL": ours, "FedAvg": theirs, "ratio": ours / theirs}
+
+
+def clients_behind(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
+    """Largest loss of accuracy of a client against FedAvg at the end, and share with any loss."""
+    lost = _at_end(evidence, fedavg) - _at_end(evidence, cfl)
+    return {"largest loss": float(lost.max()), "share with a loss": float((lost > 0).mean())}
 
 
 def share_better_off(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:

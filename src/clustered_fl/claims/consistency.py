@@ -9,7 +9,7 @@ from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 from clustered_fl.files import require_sum
 
-JUDGED = ("CONFIRMED", "REFUTED", "INCONCLUSIVE")
+JUDGED = ("CONFIRMED", "REFUTED", "DEPENDS", "INCONCLUSIVE", "BY CONSTRUCTION")
 
 
 def check_results(verdicts: Path, claims: Sequence[str], artefacts: Mapping[str, Path]) -> None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.judging import Estimate
 from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.metrics import accuracy as scores
 from clustered_fl.metrics import agreement as partitions
@@ -27,9 +28,11 @@ EXTREMES = {
 }
 
 
-def accuracy_of(evidence: Evidence, run: str, until: float = np.inf) -> float:
-    """Mean over clients at the last test not after round `until`."""
-    return float(evidence.run(run).clients(until).mean())
+def accuracy_of(evidence: Evidence, run: str, until: float = np.inf) -> Estimate:
+    """Mean over clients at the last test not after round `until`, with its binomial error."""
+    read = evidence.run(run)
+    mean = float(read.clients(until).mean())
+    return Estimate(mean, scores.binomial_error(mean, read.record["test_rows"]))
 
 
 def rounds_of(evidence: Evidence, run: str) -> int:

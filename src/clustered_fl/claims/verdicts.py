@@ -1,25 +1,26 @@
 """From claims and records to verdicts.
 
-CONFIRMED: true of the mean over seeds and of at least 80 % of the seeds. REFUTED: false of both.
-INCONCLUSIVE: anything else, or a number that could not be measured. NOT RUN: a run that the claim
-needs was not computed at this scale. REDUCED: it is about the size of numbers, and this scale
-changes settings of the runs or groupings that it is measured on. DEMO ONLY: measured on stand-in
-data, which decides nothing.
+CONFIRMED, REFUTED, INCONCLUSIVE: by the rule of `claims.judging`, at every value that was tried of
+the settings that the paper leaves open. DEPENDS: true with one of these values and false with
+another. REDUCED: this scale changes a setting of what it is measured on. BY CONSTRUCTION: true,
+and could not have been false. NOT RUN: a run that the claim needs was not computed at this scale.
+DEMO ONLY: measured on stand-in data, which decides nothing.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
+from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from clustered_fl.claims import bounds
-from clustered_fl.claims.binding import Bound, bind, function_of
+from clustered_fl.claims.binding import Bound, bind, function_of, variants
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence, labels
+from clustered_fl.claims.judging import judge, settled, text_of
 from clustered_fl.errors import InputError
-from clustered_fl.ledger.resolution import resolved_groupings, resolved_runs
+from clustered_fl.ledger.resolution import changed_at, resolved_groupings, resolved_runs
 from clustered_fl.ledger.schema import Claim, Scale
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.options import call
@@ -28,36 +29,22 @@ COLUMNS = (
     *("claim", "paper", "artefact", "kind", "statement", "published", "measured", "holds_if"),
     *("seeds", "scale", "source", "verdict", "note"),
 )
-VERDICTS = ("CONFIRMED", "REFUTED", "INCONCLUSIVE", "NOT RUN", "REDUCED", "DEMO ONLY")
-AGREEMENT = 0.8
+VERDICTS = (
+    *("CONFIRMED", "REFUTED", "DEPENDS", "INCONCLUSIVE", "BY CONSTRUCTION"),
+    *("REDUCED", "NOT RUN", "DEMO ONLY"),
+)
 Families = dict[str, list[str]]
 """Entry of the ledger -> runs or groupings at a scale, several where it has a sweep."""
 
 
-def judge(holds_if: dict[str, str], measured: list[Measured]) -> str:
-    """CONFIRMED, REFUTED or INCONCLUSIVE for the numbers of all seeds."""
-    mean = mean_of(measured)
-    if any(np.isnan(value) for value in mean.values()):
-        return "INCONCLUSIVE"
-    agree = np.mean([bounds.holds(holds_if, one) for one in measured])
-    if bounds.holds(holds_if, mean):
-        return "CONFIRMED" if agree >= AGREEMENT else "INCONCLUSIVE"
-    return "REFUTED" if 1 - agree >= AGREEMENT else "INCONCLUSIVE"
+class Setting(NamedTuple):
+    """A claim measured with one value of a setting that the paper leaves open.
 
+    `measured` has the numbers of every seed, none where a run was not computed.
+    """
 
-def mean_of(measured: list[Measured]) -> Measured:
-    """Mean over seeds of every number."""
-    return {name: sum(one[name] for one in measured) / len(measured) for name in measured[0]}
-
-
-def text_of(measured: list[Measured]) -> str:
-    """Means, with the range over seeds where there are several: "gap 0.12 (0.10 to 0.15)"."""
-    parts = []
-    for name, mean in mean_of(measured).items():
-        values = [one[name] for one in measured]
-        spread = f" ({min(values):.3g} to {max(values):.3g})" if len(set(values)) > 1 else ""
-        parts.append(f"{name} {mean:.3g}{spread}")
-    return "; ".join(parts)
+    bound: Bound
+    measured: list[Measured]
 
 
 def evaluate(ledger: Ledger, records: pd.DataFrame, scale: Scale, source: str) -> pd.DataFrame:
@@ -85,27 +72,45 @@ def evaluate(ledger: Ledger, records: pd.DataFrame, scale: Scale, source: str) -
 def _row(
     claim: Claim, ledger: Ledger, known: Evidence, families: Families, scale: Scale, source: str
 ) -> dict[str, object]:
-    function = measure_of(claim)
-    bound = bind(claim.measure, function, ledger)
-    measured = [
-        call(function, f"measure {bound.function}", bound.arguments, evidence=one)
-        for one in _by_seed(bound, known, families)
-    ]
-    withheld = _withheld(ledger, claim, bound, scale, source) if measured else "NOT RUN"
+    settings = [_measured(each, ledger, known, families) for each in variants(claim).values()]
+    own = settings[0]
     return {
         "paper": ledger.paper,
         "artefact": claim.artefact,
         "kind": claim.kind,
         "statement": claim.statement,
-        "published": claim.published or _published(bound, known),
-        "measured": text_of(measured) if measured else "",
+        "published": claim.published or _published(own.bound, known),
+        "measured": _text(claim, settings),
         "holds_if": bounds.text(claim.holds_if),
-        "seeds": len(measured),
+        "seeds": len(own.measured),
         "scale": scale,
-        "source": source if bound.measured else "none",
-        "verdict": withheld or judge(claim.holds_if, measured),
-        "note": claim.note,
+        "source": source if own.bound.measured else "none",
+        "verdict": _withheld(ledger, claim, settings, scale, source) or _verdict(claim, settings),
+        "note": " ".join(filter(None, [claim.note, claim.by_construction, claim.any_size])),
     }
+
+
+def _measured(claim: Claim, ledger: Ledger, known: Evidence, families: Families) -> Setting:
+    function = measure_of(claim)
+    bound = bind(claim.measure, function, ledger)
+    where, seeds = f"measure {bound.function}", _by_seed(bound, known, families)
+    return Setting(bound, [call(function, where, bound.arguments, evidence=one) for one in seeds])
+
+
+def _text(claim: Claim, settings: list[Setting]) -> str:
+    """What was measured; of every other value of a setting with the verdict that it would give."""
+    parts = []
+    for label, setting in zip(variants(claim), settings, strict=True):
+        text = text_of(setting.measured) if setting.measured else ""
+        word = judge(claim.holds_if, setting.measured) if setting.measured else "NOT RUN"
+        parts.append(f"with {label}: {text} ({word})" if label else text)
+    return "; ".join(filter(None, parts)) if settings[0].measured else ""
+
+
+def _verdict(claim: Claim, settings: list[Setting]) -> str:
+    verdict = settled([judge(claim.holds_if, setting.measured) for setting in settings])
+    holds = verdict == "CONFIRMED" and claim.by_construction
+    return "BY CONSTRUCTION" if holds else verdict
 
 
 def measure_of(claim: Claim) -> Callable[..., Measured]:
@@ -124,12 +129,16 @@ def _published(bound: Bound, known: Evidence) -> str:
     return ", ".join(dict.fromkeys(parts)) or "not stated"
 
 
-def _withheld(ledger: Ledger, claim: Claim, bound: Bound, scale: Scale, source: str) -> str:
-    """The word that stands for a verdict where these data or this scale allow none, else ""."""
-    if bound.measured and source == "builtin":
+def _withheld(
+    ledger: Ledger, claim: Claim, settings: list[Setting], scale: Scale, source: str
+) -> str:
+    """The word in place of a verdict where these data or this scale allow none, else ""."""
+    if not all(setting.measured for setting in settings):
+        return "NOT RUN"
+    names = {name for setting in settings for name in setting.bound.measured}
+    if names and source == "builtin":
         return "DEMO ONLY"
-    measured = [(ledger.runs | ledger.groupings)[name] for name in bound.measured]
-    smaller = claim.full_size and any(entry.scales.get(scale) for entry in measured)
+    smaller = not claim.any_size and any(changed_at(ledger, name, scale) for name in names)
     return "REDUCED" if smaller else ""
 
 

@@ -19,6 +19,9 @@ from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.models import RECONSTRUCTING_MODELS
 from clustered_fl.options import validated
 
+CADENCE = {"evaluate_every", "checkpoint_every", "keep_every"}
+"""Keys of a run that change no result."""
+
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """`base` with `changes` put in, nested dictionaries merged key by key."""
@@ -110,6 +113,15 @@ def check_names(ledger: Ledger) -> None:
                 f"{name!r} is there twice among encoders, groupings, studies, runs and the runs "
                 "that sweeps stand for"
             )
+
+
+def changed_at(ledger: Ledger, name: str, scale: Scale) -> bool:
+    """Whether a scale changes what a run or grouping computes, or what that rests on."""
+    entry = (ledger.runs | ledger.groupings | ledger.encoders)[name]
+    if entry.scales.get(scale, {}).keys() - CADENCE:
+        return True
+    below = (getattr(entry, key, None) for key in ("grouping", "encoder", "profiler"))
+    return any(changed_at(ledger, each, scale) for each in below if each)
 
 
 def check_changes(ledger: Ledger) -> None:

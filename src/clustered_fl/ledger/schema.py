@@ -217,9 +217,17 @@ class Claim(Strict):
         min_length=1,
         description='measured number -> bound, such as `">= 0.15 and <= 0.3"`; all must hold',
     )
-    full_size: bool = Field(
-        default=False,
-        description="whether it is about the size of numbers, so that a scale that changes a "
-        "setting of what it measures gives no verdict",
+    unstated: dict[str, dict[str, dict[str, Any]]] = Field(
+        default={},
+        description="setting that the paper does not state -> value -> arguments of the measure "
+        "that read the runs with it; the verdict is over all of them",
+    )
+    any_size: str = Field(
+        default="",
+        description="why a scale that changes settings of what it measures decides it all the "
+        "same; none: it is REDUCED there",
+    )
+    by_construction: str = Field(
+        default="", description="why it cannot fail; while it holds, it is shown and not counted"
     )
     note: str = Field(default="", description="our one honest sentence about the verdict")

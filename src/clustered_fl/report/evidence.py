@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from clustered_fl.claims.binding import bind
+from clustered_fl.claims.binding import bind, variants
 from clustered_fl.claims.verdicts import measure_of
 from clustered_fl.errors import InputError
 from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
@@ -60,8 +60,9 @@ def _claims(ledger: Ledger, verdicts: list[Verdict]) -> list[ClaimEntry]:
 
 def _claim(ledger: Ledger, verdict: Verdict) -> ClaimEntry:
     about = ledger.claims[verdict.claim]
-    needs = bind(about.measure, measure_of(about), ledger).needs.values()
-    return ClaimEntry(about, verdict, [name for names in needs for name in names])
+    bound = [bind(one.measure, measure_of(one), ledger) for one in variants(about).values()]
+    needs = [name for each in bound for names in each.needs.values() for name in names]
+    return ClaimEntry(about, verdict, list(dict.fromkeys(needs)))
 
 
 def _computed(

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from clustered_fl.claims.verdicts import AGREEMENT, COLUMNS, VERDICTS
+from clustered_fl.claims.judging import AGREEMENT
+from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 from clustered_fl.figures import SOURCES
 from clustered_fl.figures.tables import markdown
@@ -19,12 +20,16 @@ MEANING = dict(
     zip(
         VERDICTS,
         (
-            f"It is true for the mean over the seeds and at least {_PERCENT} of them.",
-            f"It is false for the mean over the seeds and at least {_PERCENT} of them.",
-            "Neither of the two, or a number that it needs could not be measured.",
+            f"True of the mean over seeds and of {_PERCENT} of them, by two standard errors, with "
+            "every value tried of the settings that the paper does not state.",
+            f"False of the mean over seeds and of {_PERCENT} of them, by two standard errors, with "
+            "every value tried of these settings.",
+            "True with one value of a setting that the paper does not state, false with another.",
+            "None of these, or a number that it needs could not be measured.",
+            "True, and it could not have been false: shown and not counted.",
+            "This scale changes a setting of what it is measured on.",
             "A run, grouping or study that would decide it was not computed at this scale.",
-            "It is about the size of numbers, and this scale changes the settings behind them.",
-            "It needs real data and was computed on stand-ins, which decide nothing.",
+            "It needs real data and was computed on stand-in data, which decide nothing.",
         ),
         strict=True,
     )

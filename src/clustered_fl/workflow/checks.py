@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from clustered_fl.claims import bounds
-from clustered_fl.claims.binding import bind, function_of
+from clustered_fl.claims.binding import bind, function_of, variants
 from clustered_fl.data.partitions import partition_settings
 from clustered_fl.data.registry import Composed, Entry
 from clustered_fl.errors import InputError
@@ -238,8 +238,9 @@ def check_claim(claim: Claim, ledger: Ledger) -> None:
     """Refuse a measure that does not exist, other arguments than it has, unreadable bounds."""
     module, function = function_of(claim.measure)
     measure = _function(f"clustered_fl.claims.{module}", function, ("evidence",))
-    bound = bind(claim.measure, measure, ledger)
-    call(measure, f"measure {bound.function}", bound.arguments, evidence=None)
+    for each in variants(claim).values():
+        bound = bind(each.measure, measure, ledger)
+        call(measure, f"measure {bound.function}", bound.arguments, evidence=None)
     for each in claim.holds_if.values():
         bounds.parsed(each)
     numbers = {name: 0 for table in ledger.tables.values() for name in table.numbers}

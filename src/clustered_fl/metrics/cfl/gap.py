@@ -16,17 +16,19 @@ SIMILARITIES = {"update": "weight updates", "gradient": "full gradients"}
 def by_round(runs: pd.DataFrame) -> pd.DataFrame:
     """Gap of all clients after every round of runs with one group, such as federated averaging.
 
-    Columns: samples (per client), seed, round, similarity ("update" or "gradient"), gap.
+    Columns: samples (per client), seed, round, similarity ("update" or "gradient"), gap, correct
+    (whether the bipartition divides no true cluster).
     """
     samples = {
         run: load_record(folder)["config"]["federation"]["samples"]
         for run, _, folder in index.each(runs)
     }
-    names = {f"gap_{name}": name for name in SIMILARITIES}
-    rows = measurements(runs).query("metric in @names and round > 0")
-    rows = rows.assign(similarity=rows["metric"].map(names), samples=rows["run"].map(samples))
-    rows = rows.rename(columns={"value": "gap"}).sort_values(["samples", "seed", "round"])
-    return rows[["samples", "seed", "round", "similarity", "gap"]].reset_index(drop=True)
+    rows = measurements(runs).query("round > 0")
+    rows[["number", "similarity"]] = rows["metric"].str.extract(r"^(gap|correct)_(\w+)$")
+    rows = rows.dropna(subset="number").assign(samples=rows["run"].map(samples))
+    keys = ["samples", "seed", "round", "similarity"]
+    table = rows.pivot_table(index=keys, columns="number", values="value").reset_index()
+    return table.rename_axis(columns=None)[[*keys, "gap", "correct"]]
 
 
 def at_last_gradient(gaps: pd.DataFrame) -> pd.DataFrame:

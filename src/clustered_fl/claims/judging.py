@@ -1,0 +1,115 @@
+"""The rule that turns measured numbers and their bounds into a verdict.
+
+A seed's numbers are means of some clients' tests, and a few seeds are a sample of all. A verdict
+is therefore given only where the mean keeps two standard errors from the bound that decides: over
+seeds where there are several, over test images where there is one (`Estimate`).
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from clustered_fl.claims import bounds
+from clustered_fl.claims.bounds import Measured
+
+AGREEMENT = 0.8
+"""Share of the seeds that must say the same as their mean."""
+ERRORS = 2.0
+"""Standard errors between the mean and the bound that decides."""
+
+
+class Estimate(float):
+    """A number with the standard error that its tests leave, in the same unit.
+
+    A difference of two keeps an error, that of independent numbers. Runs tested on the same images
+    differ by less, so that the verdict on a single seed errs towards INCONCLUSIVE.
+    """
+
+    error: float
+
+    def __new__(cls, value: float, error: float) -> "Estimate":
+        """A number and its standard error."""
+        self = super().__new__(cls, value)
+        self.error = error
+        return self
+
+    def __sub__(self, other: float) -> "Estimate":
+        return Estimate(float(self) - float(other), np.hypot(self.error, error_of(other)))
+
+    def __abs__(self) -> "Estimate":
+        return Estimate(abs(float(self)), self.error)
+
+
+def error_of(value: float) -> float:
+    """Standard error of a number; 0 where none is known."""
+    return getattr(value, "error", 0.0)
+
+
+def judge(holds_if: Mapping[str, str], measured: list[Measured]) -> str:
+    """CONFIRMED, REFUTED or INCONCLUSIVE for the numbers of all seeds.
+
+    CONFIRMED: true of the mean and of at least 80 % of the seeds, and no bound is nearer than two
+    standard errors. REFUTED: false of the mean and of 80 % of the seeds, and one of the bounds is
+    missed by that much. A number that must equal its bound has no margin.
+    """
+    mean = mean_of(measured)
+    if any(np.isnan(value) for value in mean.values()):
+        return "INCONCLUSIVE"
+    agree = np.mean([bounds.holds(holds_if, one) for one in measured])
+    if bounds.holds(holds_if, mean):
+        clear = all(is_clear for _, is_clear in _compared(holds_if, measured))
+        return "CONFIRMED" if clear and agree >= AGREEMENT else "INCONCLUSIVE"
+    clear = any(is_clear for met, is_clear in _compared(holds_if, measured) if not met)
+    return "REFUTED" if clear and 1 - agree >= AGREEMENT else "INCONCLUSIVE"
+
+
+def _compared(holds_if: Mapping[str, str], measured: list[Measured]) -> Iterable[tuple[bool, bool]]:
+    """Of every comparison: whether the mean meets it, and whether by a clear margin or equality."""
+    mean, errors = mean_of(measured), errors_of(measured)
+    for name, bound in holds_if.items():
+        for sign, limit in bounds.parsed(bound):
+            met = bounds.COMPARISONS[sign](mean[name], limit)
+            margin = abs(mean[name] - limit)
+            yield met, sign == "=" or margin >= ERRORS * errors[name]
+
+
+def settled(found: list[str]) -> str:
+    """One verdict from those at every value of the settings that a paper leaves open.
+
+    A statement that is true with one reasonable value and false with another depends on what its
+    authors did not say: neither is a verdict on the paper.
+    """
+    words = {*found}
+    if {"CONFIRMED", "REFUTED"} <= words:
+        return "DEPENDS"
+    return words.pop() if len(words) == 1 else "INCONCLUSIVE"
+
+
+def mean_of(measured: list[Measured]) -> Measured:
+    """Mean over seeds of every number."""
+    return {name: sum(one[name] for one in measured) / len(measured) for name in measured[0]}
+
+
+def errors_of(measured: list[Measured]) -> Measured:
+    """Standard error of every mean: over seeds, or of the tests of a single one."""
+    if len(measured) == 1:
+        return {name: error_of(value) for name, value in measured[0].items()}
+    values = {name: [float(one[name]) for one in measured] for name in measured[0]}
+    return {name: _standard_error(each) for name, each in values.items()}
+
+
+def _standard_error(values: list[float]) -> float:
+    """Of a mean; 0 where a value is infinite, such as a round that was never reached."""
+    if not np.isfinite(values).all():
+        return 0.0
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def text_of(measured: list[Measured]) -> str:
+    """Means, with the range over seeds where there are several: "gap 0.12 (0.10 to 0.15)"."""
+    parts = []
+    for name, mean in mean_of(measured).items():
+        values = [one[name] for one in measured]
+        spread = f" ({min(values):.3g} to {max(values):.3g})" if len(set(values)) > 1 else ""
+        parts.append(f"{name} {mean:.3g}{spread}")
+    return "; ".join(parts)
