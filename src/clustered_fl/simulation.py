@@ -64,7 +64,7 @@ class Trained:
     @property
     def measurements(self) -> pd.DataFrame:
         """Everything that was measured: round, scope, member, metric, value."""
-        return self.run.rows.table().to_pandas()
+        return self.run.rows.table().to_pandas().astype({"round": "int64", "member": "int64"})
 
     @property
     def scores(self) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from clustered_fl.groupings.profiles.network import load_profiler
 from clustered_fl.jobs import encode, group
 from clustered_fl.jobs import train as runs
 from clustered_fl.records import reading as records
-from clustered_fl.records import relatedness
+from clustered_fl.records import relatedness, seal
 from clustered_fl.records.reading import Origin
 
 SIDE, IMAGES, OWNERS = 16, 300, ("ada", "ben", "cleo", "dan", "eve", "fay")
@@ -320,6 +320,7 @@ def test_a_grouping_is_that_of_the_workflow_and_finds_the_groups(
 def test_a_training_averages_by_what_was_found(clients, files, tmp_path):
     found = clustered_fl.cluster(clients, PACFL)
     relatedness.save(found, tmp_path / "grouping")
+    seal.write(tmp_path / "grouping", {}, {}, [relatedness.FILE])
     record = job(files, tmp_path, {"name": "one_shot"}, tmp_path / "grouping")
     trained = train(clients, "one_shot", grouping=found)
     assert trained.groups.to_dict() == GROUPS
