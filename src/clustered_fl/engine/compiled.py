@@ -12,22 +12,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clustered_fl.engine import compiled_kernels, dense_kernels
-from clustered_fl.engine.compiled_kernels import Data, Rule, epoch_trainer
+from clustered_fl.engine import compiled_kernels, convolution_kernels, dense_kernels, vectors
+from clustered_fl.engine.compiled_kernels import Data, epoch_trainer
+from clustered_fl.engine.convolution_kernels import MARGIN
+from clustered_fl.engine.dense_kernels import Rule, Weights
 from clustered_fl.engine.layout import Buffers, plan
 from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.files import digest
-from clustered_fl.models import dropout, kernels
-from clustered_fl.models.kernels import TAPS
+from clustered_fl.models import dropout
+from clustered_fl.models.cnn import ConvNet
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
 train_epoch = epoch_trainer(
-    digest([getsource(m) for m in (compiled_kernels, dense_kernels, dropout, kernels)])
+    digest(
+        [
+            getsource(m)
+            for m in (compiled_kernels, convolution_kernels, dense_kernels, vectors, dropout)
+        ]
+    )
 )
 
 
@@ -40,17 +47,20 @@ class _Bench:
         self.plan = plan(workload.network, task.x.shape[2], largest)
         sizes = [self.plan.parameters] * 3 + [self.plan.activations] * 2 + [self.plan.scratch]
         # PyTorch's memory begins at a multiple of 64 bytes, NumPy's does not.
-        self.buffers = Buffers(*(torch.zeros(size).numpy() for size in sizes))
+        held = [torch.zeros(size).numpy() for size in sizes]
+        self.buffers = Buffers(Weights(*held[:3]), *held[3:])
 
     def load(self, start: Tensor, settings: LocalSettings) -> None:
         """Begin at a start model [P], without momentum."""
-        self.buffers.parameters[:] = 0  # between the rows too, where a divergence leaves NaN
+        self.buffers.weights.parameters[:] = (
+            0  # between the rows too, where a divergence leaves NaN
+        )
         for place, part in self._parts(start):
             place[:] = part
         if settings.momentum:
-            self.buffers.velocity[:] = 0
+            self.buffers.weights.velocity[:] = 0
         if settings.proximal:
-            self.buffers.start[:] = self.buffers.parameters
+            self.buffers.weights.start[:] = self.buffers.weights.parameters
 
     def moved(self, start: Tensor, out: Tensor) -> None:
         """Write how far the model has moved from `start` to `out`, both [P]."""
@@ -60,7 +70,7 @@ class _Bench:
     def _parts(self, flat: Tensor) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Each layer's weight and bias in the buffer, and the same part of `flat` [P]."""
         values, first = flat.numpy(), 0
-        for place in self.plan.views(self.buffers.parameters):
+        for place in self.plan.views(self.buffers.weights.parameters):
             yield place, values[first : first + place.size].reshape(place.shape)
             first += place.size
 
@@ -78,13 +88,13 @@ class Compiled(Sequential):
 
     @staticmethod
     def supports(workload: Workload) -> bool:
-        """Images on a CPU, a plain network, SGD of all layers, also with momentum and FedProx."""
+        """Images on a CPU, a `ConvNet`, SGD of all layers, also with momentum and FedProx."""
         settings, task = workload.settings, workload.task
         if workload.device.type != "cpu" or not isinstance(task, ImageTask):
             return False
         simple = settings.optimiser == "sgd" and settings.clip is None
         plain = simple and settings.layers == "all"
-        return plain and getattr(workload.network, "plain", False) and _is_even(workload)
+        return plain and isinstance(workload.network, ConvNet) and _is_even(workload)
 
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
         workload, bench = self.workload, self.workers.own(_Bench)
@@ -100,10 +110,11 @@ class Compiled(Sequential):
 
 
 def _is_even(workload: Workload) -> bool:
-    """Whether rows, columns and outputs of every convolution are, as `conv_relu_pool` wants."""
+    """Whether rows and outputs of every convolution are: the loops work on pairs of both."""
     side = workload.task.x.shape[2]
     for layer in workload.network.convolutions:
-        if side % 2 or layer.out_channels % 2:
+        rows = side + 2 * layer.padding[0] - MARGIN
+        if rows % 2 or layer.out_channels % 2:
             return False
-        side = (side - TAPS + 1) // 2
+        side = rows // 2
     return True

@@ -14,7 +14,6 @@ from clustered_fl.data import federation as federations
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine import checkpoint
-from clustered_fl.engine.calibration import calibrate
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import build_task
 from clustered_fl.engine.training import Engine
@@ -156,7 +155,6 @@ def execute(
     federation: Path,
     out: Path,
     saved: Path,
-    paths: Path,
     grouping: Path | None,
     origin: Origin,
     device: str,
@@ -168,18 +166,14 @@ def execute(
 
     Args:
         saved: checkpoint file, deleted when the record is whole.
-        paths: folder of calibrations, see `engine.calibration`.
         grouping: folder of the grouping, where the run names one.
-        path: how clients are trained, key of `PATHS`, or "auto" for the fastest.
+        path: how clients are trained, key of `PATHS`, or "auto".
     """
     place = choose_device(device)
     make_deterministic(place)
     dataset, (clients, clients_digest) = datasets.load(data), federations.load(federation)
     engine = build_engine(config, dataset, clients, place, workers)
-    if path == "auto":
-        calibrate(engine, paths, tell)
-    else:
-        engine.use(path)
+    engine.use(path)
     run = begin(config, engine, relatedness.load(grouping, False) if grouping else None)
     machine = [str(place), engine.path, torch.__version__]
     given = ("relatedness", "placed", "later") if grouping else ()
