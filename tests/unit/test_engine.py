@@ -154,7 +154,7 @@ STEP = LocalSettings(epochs=1, batch_size=100, lr=1.0)
 ROUNDS = {
     "sgd": LocalSettings(epochs=2, batch_size=10, lr=0.02),
     "momentum": LocalSettings(epochs=2, batch_size=7, lr=0.05, momentum=0.5),
-    "fedprox": LocalSettings(epochs=2, batch_size=10, lr=0.05, momentum=0.5, proximal=0.1),
+    "fedprox": LocalSettings(epochs=2, batch_size=10, lr=0.02, momentum=0.5, proximal=0.1),
     "clip": LocalSettings(epochs=2, batch_size=10, lr=0.05, momentum=0.5, proximal=0.1, clip=1.0),
     "adam": LocalSettings(epochs=2, batch_size=10, lr=0.001, optimiser="adam"),
 }

@@ -122,10 +122,12 @@ def test_record_says_what_was_computed_from_what(undisturbed, inputs):
     assert record["data"]["digest"] == data.digest
     assert (record["data"]["source"], record["data"]["rows"]) == ("builtin", 200)
     assert record["federation_digest"] == federations.load(inputs["federation"])[1]
-    assert record["versions"].keys() == {"python", "torch", "numpy"}
+    assert record["versions"].keys() == {"python", "torch", "numpy", "numba"}
+    assert record["instructions"] == torch.backends.cpu.get_cpu_capability()
     assert (record["metric"], record["rounds"]) == ("accuracy", 6)
     assert record["true_groups"] == [0, 0, 1, 1]
     assert record["cost"]["seconds"] > 0
+    assert record["cost"]["cpu_seconds"] > 0
     assert record["cost"]["peak_memory_mb"] > 10
     assert record["cost"]["threads"] == 1
 

@@ -52,15 +52,14 @@ class _Bench:
 
     def load(self, start: Tensor, settings: LocalSettings) -> None:
         """Begin at a start model [P], without momentum."""
-        self.buffers.weights.parameters[:] = (
-            0  # between the rows too, where a divergence leaves NaN
-        )
+        parameters, velocity, began = self.buffers.weights
+        parameters[:] = 0  # between the rows too, where a divergence leaves NaN
         for place, part in self._parts(start):
             place[:] = part
         if settings.momentum:
-            self.buffers.weights.velocity[:] = 0
+            velocity[:] = 0
         if settings.proximal:
-            self.buffers.weights.start[:] = self.buffers.weights.parameters
+            began[:] = parameters
 
     def moved(self, start: Tensor, out: Tensor) -> None:
         """Write how far the model has moved from `start` to `out`, both [P]."""
@@ -84,7 +83,7 @@ class Compiled(Sequential):
         scale, shift = 1 / (255 * task.deviation), task.mean / task.deviation
         self._data = Data(task.x.flatten(1).numpy(), np.float32(scale), np.float32(shift))
         numbers = map(np.float32, (settings.lr, settings.momentum, settings.proximal))
-        self._rule = Rule(*numbers, workload.network.dropout)
+        self._rule, self._labels = Rule(*numbers, workload.network.dropout), task.y.numpy()
 
     @staticmethod
     def supports(workload: Workload) -> bool:
@@ -102,19 +101,20 @@ class Compiled(Sequential):
         label_map = workload.federation.label_maps[client]
         for epoch in range(workload.settings.epochs):
             rows = workload.order(client, round_, epoch)
-            samples = rows, label_map[workload.task.y[rows].numpy()], workload.settings.batch_size
-            how = self._rule, workload.dropout_key(client, round_, epoch)
-            loss = train_epoch(bench.plan.layers, bench.buffers, self._data, *samples, *how)
+            samples = rows, label_map[self._labels[rows]], workload.settings.batch_size
+            key = workload.dropout_key(client, round_, epoch) if self._rule.dropout else 0
+            how = bench.plan.layers, bench.buffers, self._data
+            loss = train_epoch(*how, *samples, self._rule, key)
         bench.moved(start, out)
         return loss / len(rows)
 
 
 def _is_even(workload: Workload) -> bool:
-    """Whether rows and outputs of every convolution are: the loops work on pairs of both."""
+    """Whether rows of every convolution's result are, so that pooling leaves none over."""
     side = workload.task.x.shape[2]
     for layer in workload.network.convolutions:
         rows = side + 2 * layer.padding[0] - MARGIN
-        if rows % 2 or layer.out_channels % 2:
+        if rows % 2:
             return False
         side = rows // 2
     return True

@@ -73,6 +73,7 @@ def begin(config: Config, engine: Engine, grouping: Relatedness | None = None) -
 def step(run: Run) -> None:
     """One round, with the evaluation before it when it is due."""
     started, keep_every = time.monotonic(), run.config["keep_every"]
+    began = time.process_time()
     if run.completed % run.config["evaluate_every"] == 0:
         run.rows += _scores(run)
     run.state, rows = run.method.round_(run.state, run.engine, run.settings, run.completed)
@@ -82,6 +83,7 @@ def step(run: Run) -> None:
         for leaf, model in zip(run.state.leaves, run.state.models, strict=True):
             run.state.cached[f"round{run.completed}.node{leaf}"] = model.clone()
     run.seconds += time.monotonic() - started
+    run.cpu_seconds += time.process_time() - began
 
 
 def _scores(run: Run) -> list[Row]:
@@ -123,8 +125,9 @@ def train(run: Run, saved: Path, identity: str, every: int, tell: Callable[[str]
             told = time.monotonic()
         if completed % every == 0:
             tensors, state = run.state.pack()
-            content = {"state": state, "rows": run.rows, "seconds": run.seconds}
-            checkpoint.save(saved, identity, tensors, content | {"completed": completed})
+            content = {"state": state, "rows": run.rows, "completed": completed}
+            spent = {"seconds": run.seconds, "cpu_seconds": run.cpu_seconds}
+            checkpoint.save(saved, identity, tensors, content | spent)
 
 
 def _progress(run: Run, rate: float) -> str:
@@ -146,6 +149,7 @@ def _resume(run: Run, saved: Path, identity: str, tell: Callable[[str], None]) -
     run.state = State.unpack(tensors, content["state"])
     run.rows = [tuple(row) for row in content["rows"]]
     run.completed, run.seconds = content["completed"], content["seconds"]
+    run.cpu_seconds = content["cpu_seconds"]
     tell(f"continuing after round {run.completed}")
 
 
