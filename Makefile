@@ -45,7 +45,7 @@ requirements:
 
 # The first script that fails ends it; what was measured before is written and stays.
 bench: $(BENCH)/installed
-	for script in engine scaling roofline convolution; do \
+	for script in engine scaling roofline; do \
 		PYTHONPATH=src $(BENCH)/bin/python -W ignore benchmarks/$$script.py || exit; done
 
 # The pinned simulators exist for Python 3.11 on Linux only.

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -22,8 +21,6 @@ from gate import Outcome
 LIMIT_S, SHUTDOWN_S = 300, 20
 
 OURS = "ours"
-# Lives as long as the script: what is fastest is measured once, and holds for all its processes.
-DECISIONS = tempfile.TemporaryDirectory(prefix="paths-")
 _number = count()
 
 
@@ -50,7 +47,6 @@ class Measured:
 
     def __init__(self, engine: str, cell: str, folder: Path, **options: Any) -> None:
         self.place = folder / f"{next(_number)}-{engine}"
-        options = {"decisions": DECISIONS.name, **options} if engine == OURS else options
         threads = {} if options.get("default_threads") else THREADS
         command = [str(HERE / "measured_process.py"), engine, cell, json.dumps(options)]
         self.killed, started = False, time.perf_counter()

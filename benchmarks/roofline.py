@@ -27,7 +27,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import read_json, write_json
 from cpu import spent
 from layer_products import Product, products
-from measured import DECISIONS, OURS
+from measured import OURS
 from peers import Engine, Unavailable, build_engine
 from problem import ARCHITECTURES, build_problem
 from tables import Columns, Row, markdown, write_lines
@@ -64,7 +64,7 @@ def measure(model: str, batch: int, path: str) -> Row:
     layers = products(ARCHITECTURES[model], batch)
     problem = build_problem(f"{model}-M{CLIENTS[model]}-B{batch}", STEPS * batch, lr=0.01)
     try:
-        engine = build_engine(OURS, problem, path=path, decisions=DECISIONS.name)
+        engine = build_engine(OURS, problem, path=path)
     except (Unavailable, InputError) as reason:
         return row | {"mflop": sum(each.flop for each in layers) / 1e6, "note": str(reason)}
     torch.set_num_threads(1)

@@ -1,15 +1,12 @@
 """The engine of clustered_fl, unchanged."""
 
-import sys
 import tomllib
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from clustered_fl.data.federation import Federation
-from clustered_fl.engine.calibration import calibrate
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.training import Engine as TrainingEngine
@@ -52,15 +49,12 @@ class Ours(Engine):
 
     Args:
         workers: threads, each training one client at a time.
-        path: key of `clustered_fl.engine.training.PATHS`, or "auto" for the fastest.
-        decisions: folder where "auto" keeps what it found to be so.
+        path: key of `clustered_fl.engine.training.PATHS`, or "auto".
     """
 
     name, version = "ours", _version()
 
-    def __init__(
-        self, problem: Problem, decisions: str, path: str = "auto", workers: int = 1
-    ) -> None:
+    def __init__(self, problem: Problem, path: str = "auto", workers: int = 1) -> None:
         super().__init__(problem)
         name, architecture = NAMES[problem.model], problem.architecture
         if name not in IMAGE_MODELS:
@@ -73,11 +67,8 @@ class Ours(Engine):
             SEED,
             torch.device("cpu"),
             workers,
+            path,
         )
-        if path == "auto":
-            calibrate(self.engine, Path(decisions), partial(print, file=sys.stderr))
-        else:
-            self.engine.use(path)
         self.version = f"{self.version}, {self.engine.path}"
         self.start = torch.from_numpy(problem.start).expand(problem.clients, -1)
 

@@ -61,7 +61,7 @@ def train(arguments: argparse.Namespace) -> None:
     """Compute one run and write its record."""
     from clustered_fl.jobs.train import execute
 
-    more = ("federation", "paths", "grouping", "path", "workers")
+    more = ("federation", "grouping", "path", "workers")
     execute(**_job(arguments), **{name: getattr(arguments, name) for name in more})
 
 
@@ -243,7 +243,6 @@ OPTIONS: dict[str, dict] = {
     "code": {"required": True, "help": "fingerprint of the code that computes it"},
     "other_data": {"nargs": "?", "help": "digest of data that replace those of a former record"},
     "identity": {"default": "", "help": "what makes its record this result and no other"},
-    "paths": {**_PATH, "help": "folder of calibrations"},
     "device": {"default": "auto"},
     "path": {"default": "auto", "help": "how clients are trained"},
     "workers": {"type": int, "default": 1},
@@ -261,7 +260,7 @@ STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "partition": (partition, "data seed settings images out"),
     "encoder": (encoder, f"data checkpoint device {_RECORD}"),
     "grouping": (grouping, f"data federation encoder checkpoint device {_RECORD}"),
-    "train": (train, f"data federation checkpoint paths grouping device path workers {_RECORD}"),
+    "train": (train, f"data federation checkpoint grouping device path workers {_RECORD}"),
     "study": (study, _RECORD),
     "restore": (restore, "archive key out"),
     "merge": (merge, "archives out"),

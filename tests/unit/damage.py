@@ -59,7 +59,7 @@ def finish(folder: Path) -> None:
         config = {"run": "tiny", "seed": seed, "dataset": "mnist", "federation": settings}
         asked = {"model": {"name": "small_conv_net"}, "training": LOCAL, "method": CFL}
         asked |= {"rounds": 3, "evaluate_every": 1, "keep_every": 0}
-        paths = {"out": own / "run", "saved": own / "none", "paths": own, "grouping": None}
+        paths = {"out": own / "run", "saved": own / "none", "grouping": None}
         how = {"device": "cpu", "path": "sequential", "workers": 1, "tell": silent}
         runs.execute(config | asked, **inputs, **paths, **how, origin=ORIGIN)
         asked = {"method": {"name": "pacfl", "clusters": 2}}

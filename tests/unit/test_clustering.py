@@ -342,7 +342,6 @@ def train(inputs, grouping, folder, method, **changes):
         federation=inputs["federation"],
         out=folder / "record",
         saved=folder / "checkpoint.safetensors",
-        paths=folder,
         grouping=grouping,
         origin=ORIGIN,
         device="cpu",

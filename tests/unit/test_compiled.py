@@ -10,8 +10,9 @@ from test_engine import make_engine
 
 from clustered_fl.engine import compiled
 from clustered_fl.engine.compiled_kernels import epoch_trainer
-from clustered_fl.engine.dense_kernels import BLOCK, LANES, descend, filled, stride
+from clustered_fl.engine.dense_kernels import BLOCK, Rule, Weights, descend, filled, stride
 from clustered_fl.engine.layout import plan
+from clustered_fl.engine.vectors import LANES
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.files import digest
 from clustered_fl.models import build_model
@@ -43,7 +44,7 @@ def test_compiled_code_belongs_to_the_code_of_all_its_kernels() -> None:
     assert other.cell_contents == "other"
 
 
-@pytest.mark.parametrize("name", ["mlp", "small_conv_net", "le_net"])
+@pytest.mark.parametrize("name", ["mlp", "small_conv_net", "le_net", "leaf_cnn"])
 @pytest.mark.parametrize("classes", [10, 7])
 def test_a_layout_holds_every_parameter_once_and_nothing_overlaps(name: str, classes: int) -> None:
     network = build_model(name, image_shape=(1, 28, 28), classes=classes)
@@ -62,25 +63,30 @@ def test_a_layout_holds_every_parameter_once_and_nothing_overlaps(name: str, cla
 
 def test_filled_and_stride_are_the_next_multiples() -> None:
     assert [filled(n) for n in (1, BLOCK, BLOCK + 1)] == [BLOCK, BLOCK, 2 * BLOCK]
-    assert [stride(n) for n in (1, LANES, LANES + 1)] == [LANES, LANES, 2 * LANES]
+    wide = 2 * LANES
+    assert [stride(n) for n in (1, wide, wide + 1)] == [wide, wide, 2 * wide]
 
 
+@pytest.mark.parametrize("proximal", [0.0, 0.2])
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 @pytest.mark.parametrize("wanted", [True, False])
-def test_one_pass_over_the_weights_equals_two_products(momentum: float, wanted: bool) -> None:
+@pytest.mark.parametrize("width", [32, 1056])
+def test_one_pass_over_the_weights_equals_two_products(width, wanted, momentum, proximal) -> None:
     rng = torch.Generator().manual_seed(0)
-    x, slope = torch.randn(10, 37, generator=rng), torch.randn(10, 6, generator=rng)
-    weight, velocity = torch.randn(6, 37, generator=rng), torch.randn(6, 37, generator=rng)
-    gradient = 0.1 * slope.t() @ x
-    moving = momentum * velocity + gradient
-    expected = weight - 0.3 * moving, slope @ weight, moving if momentum else velocity.clone()
-    out = torch.empty(10 if wanted else 0, 37)
-    numbers = map(np.float32, (0.1, 0.3, momentum))
-    descend(*(t.numpy() for t in (x, slope, weight, velocity)), *numbers, out.numpy())
-    torch.testing.assert_close(weight, expected[0], rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(velocity, expected[2], rtol=1e-5, atol=1e-6)
+    x, slope = torch.randn(10, width, generator=rng), torch.randn(10, 16, generator=rng)
+    weight, velocity, start = torch.randn(3, 8, width, generator=rng)
+    gradient = slope[:, :8].t() @ x + proximal * (weight - start)
+    moving = momentum * velocity + gradient if momentum else gradient
+    expected = weight - 0.3 * moving, slope[:, :8] @ weight
+    out = torch.empty(10 if wanted else 0, width)
+    rule = Rule(np.float32(0.3), np.float32(momentum), np.float32(proximal), 0.0)
+    held = Weights(*(t.numpy().ravel() for t in (weight, velocity, start)))
+    descend(x.numpy(), slope.numpy(), held, (0, 8), rule, out.numpy())
+    torch.testing.assert_close(weight, expected[0], rtol=1e-5, atol=1e-5)
+    if momentum:
+        torch.testing.assert_close(velocity, moving, rtol=1e-5, atol=1e-5)
     if wanted:
-        torch.testing.assert_close(out, expected[1], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(out, expected[1], rtol=1e-5, atol=1e-5)
 
 
 def test_a_client_that_diverged_leaves_nothing_to_the_next() -> None:

@@ -1,6 +1,7 @@
 """The engine agrees with a loop that anybody would write, for every model, and with itself."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from torch.nn import functional
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import ImageTask, ReconstructionTask, WordTask
-from clustered_fl.engine.training import PATHS, Engine, supported
+from clustered_fl.engine.training import PATHS, Engine, chosen, supported
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.models import MODELS, RECONSTRUCTING_MODELS, TEXT_MODELS, build_model
@@ -151,24 +152,24 @@ def literal_mask(key: int, step: int, layer: int, shape: torch.Size, p: float) -
 
 STEP = LocalSettings(epochs=1, batch_size=100, lr=1.0)
 ROUNDS = {
-    "sgd": LocalSettings(epochs=2, batch_size=10, lr=0.05),
+    "sgd": LocalSettings(epochs=2, batch_size=10, lr=0.02),
     "momentum": LocalSettings(epochs=2, batch_size=7, lr=0.05, momentum=0.5),
-    "fedprox": LocalSettings(epochs=2, batch_size=10, lr=0.05, momentum=0.5, proximal=0.1),
+    "fedprox": LocalSettings(epochs=2, batch_size=10, lr=0.02, momentum=0.5, proximal=0.1),
     "clip": LocalSettings(epochs=2, batch_size=10, lr=0.05, momentum=0.5, proximal=0.1, clip=1.0),
     "adam": LocalSettings(epochs=2, batch_size=10, lr=0.001, optimiser="adam"),
 }
 NETWORKS = [(name, {}) for name in sorted(MODELS)] + [("mlp", {"dropout": 0.5})]
-IN_PLACE = {"sgd", "momentum"}
+FIVES = {"mlp", "small_conv_net", "wide_conv_net", "le_net", "leaf_cnn"}
 COMPILED = {"sgd", "momentum", "fedprox"}
 
 
 def allowed(path: str, name: str, settings: str) -> bool:
     """What each path claims to train."""
     if path == "compiled":
-        return settings in COMPILED and name in {"mlp", "small_conv_net", "le_net"}
+        return settings in COMPILED and name in FIVES
     if path == "stacked":
         return name != "word_lstm"
-    return path == "sequential" or settings in IN_PLACE
+    return path == "sequential"
 
 
 CASES = [
@@ -215,8 +216,19 @@ def test_paths_say_what_they_train(name: str, settings: str) -> None:
     assert supported(engine.workload) == [path for path in PATHS if allowed(path, name, settings)]
 
 
+@pytest.mark.parametrize("settings", ROUNDS)
+@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize(("device", "wanted"), [("cpu", "compiled"), ("cuda", "stacked")])
+def test_a_path_is_chosen_by_device_network_and_settings(name, settings, device, wanted) -> None:
+    workload = replace(make_engine(name, ROUNDS[settings]).workload, device=torch.device(device))
+    expected = wanted if allowed(wanted, name, settings) else "sequential"
+    assert chosen(workload) == expected
+    if device == "cpu":
+        assert make_engine(name, ROUNDS[settings], path="auto").path == expected
+
+
 def test_a_path_that_cannot_train_a_run_is_refused() -> None:
-    sentence = r"path 'compiled' cannot train this run; it allows in_place, sequential"
+    sentence = r"path 'compiled' cannot train this run; it allows sequential"
     with pytest.raises(InputError, match=sentence):
         make_engine("word_lstm", STEP, path="compiled")
 
@@ -246,7 +258,7 @@ def test_full_gradient_is_the_mean_over_all_samples(name: str) -> None:
     [
         ("compiled", "small_conv_net"),
         ("compiled", "mlp"),
-        ("in_place", "leaf_cnn"),
+        ("compiled", "leaf_cnn"),
         ("sequential", "small_conv_net"),
         ("sequential", "word_lstm"),
     ],

@@ -137,7 +137,7 @@ def test_the_ways_to_train_are_one_computation():
     """A faster kernel keeps results; the plain way, which defines them, does not."""
     root = Path(ROOT, "clustered_fl")
     declared = {path.stem for path in root.rglob("*.py") if "\n__numerics__ = " in path.read_text()}
-    assert {"compiled", "compiled_kernels", "in_place", "stacked", "kernels"} <= declared
+    assert {"compiled", "compiled_kernels", "convolution_kernels", "stacked"} <= declared
     assert not {"sequential", "update", "task", "workload"} & declared
 
 

@@ -79,7 +79,7 @@ def folder(data, federation, tmp_path_factory):
     files = {"data": place / "data", "federation": place / "federation"}
     datasets.save(data, files["data"])
     federations.save(federation, files["federation"], data.digest)
-    where = {"out": place, "saved": place / "checkpoint", "paths": place, "grouping": None}
+    where = {"out": place, "saved": place / "checkpoint", "grouping": None}
     how = {"origin": ORIGIN, "device": "cpu", "path": "sequential", "workers": 1}
     execute(RUN, **files, **where, **how, tell=lambda _: None)
     return place

@@ -81,7 +81,6 @@ def execute(inputs, folder: Path, config: dict | None = None, **changes) -> list
         "config": config or configured(),
         "out": folder / "record",
         "saved": folder / "checkpoint.safetensors",
-        "paths": folder / "paths",
         "grouping": None,
         "origin": Origin("0123456789abcdef", "fedcba9876543210"),
         "device": "cpu",
@@ -126,10 +125,12 @@ def test_record_says_what_was_computed_from_what(undisturbed, inputs):
     assert record["data"]["digest"] == data.digest
     assert (record["data"]["source"], record["data"]["rows"]) == ("builtin", 200)
     assert record["federation_digest"] == federations.load(inputs["federation"])[1]
-    assert record["versions"].keys() == {"python", "torch", "numpy"}
+    assert record["versions"].keys() == {"python", "torch", "numpy", "numba"}
+    assert record["instructions"] == torch.backends.cpu.get_cpu_capability()
     assert (record["metric"], record["rounds"]) == ("accuracy", 6)
     assert record["true_groups"] == [0, 0, 1, 1]
     assert record["cost"]["seconds"] > 0
+    assert record["cost"]["cpu_seconds"] > 0
     assert record["cost"]["peak_memory_mb"] > 10
     assert record["cost"]["threads"] == 1
 
@@ -294,7 +295,6 @@ def command(inputs, folder: Path, config: dict, *more: str) -> list[str]:
         "data": inputs["data"],
         "federation": inputs["federation"],
         "checkpoint": folder / "checkpoint.safetensors",
-        "paths": folder / "paths",
         "code": "0123456789abcdef",
         "identity": "fedcba9876543210",
         "device": "cpu",
@@ -453,14 +453,9 @@ def test_progress_is_told_at_the_first_round_and_at_the_end(inputs, tmp_path):
     assert [int(PROGRESS.fullmatch(line)[1]) for line in lines] == [1, 6]
 
 
-def test_the_fastest_path_is_chosen_told_and_recorded(inputs, tmp_path):
-    first, *_ = execute(inputs, tmp_path, path="auto")
-    path = records.load_record(tmp_path / "record")["path"]
-    assert first.startswith(f"path {path} (ms per step and client: compiled ")
-    assert len(list((tmp_path / "paths").iterdir())) == 1
-    again = tmp_path / "again"
-    execute(inputs, again, path="auto", paths=tmp_path / "paths")
-    assert contents(again) == contents(tmp_path)
+def test_the_path_is_chosen_and_recorded(inputs, tmp_path):
+    execute(inputs, tmp_path, path="auto")
+    assert records.load_record(tmp_path / "record")["path"] == "compiled"
 
 
 # ---- What cannot be used ------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.models import IMAGE_MODELS
-from clustered_fl.models.cnn import ConvLayer
 
 PLAIN = LocalSettings(epochs=2, batch_size=10, lr=0.05)
 PULLED = LocalSettings(epochs=2, batch_size=10, lr=0.05, momentum=0.5, proximal=0.1, clip=1.0)
@@ -30,12 +29,6 @@ EVERYONE = [0, 1, 2]
 def both(name: str, settings: LocalSettings, **options: float) -> tuple[Engine, Engine]:
     """The same run, one by one and stacked."""
     one_by_one = make_engine(name, settings, **options)
-    # The stack has PyTorch's convolutions: with the compiled ones on the other side, a tie of the
-    # max-pooling could fall the other way.
-    (network,) = one_by_one.workers.map(lambda _: one_by_one.workers.own().network, [0])
-    for layer in network.modules():
-        if isinstance(layer, ConvLayer):
-            layer.direct = False
     return one_by_one, make_engine(name, settings, path="stacked", **options)
 
 

@@ -47,7 +47,6 @@ rule train:
         code=PLAN.run.code,
         identity=PLAN.identity,
         other_data=PLAN.other_data,
-        paths=PLACES.made("results/{scale}/paths"),
         below=PLAN.below,
         checkpoint=PLACES.made("results/{scale}/checkpoints/{name}/seed{seed}.safetensors"),
     shell:
@@ -71,7 +70,6 @@ rule train:
             --other_data {params.other_data:q} \
             --device "$CLUSTERED_FL_DEVICE" \
             --path "$CLUSTERED_FL_PATH" \
-            --paths {params.paths:q} \
             --grouping {params.below:q} \
             --workers {threads} \
             --out "$(dirname {output.record:q})"

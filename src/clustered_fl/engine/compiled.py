@@ -12,22 +12,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clustered_fl.engine import compiled_kernels, dense_kernels
-from clustered_fl.engine.compiled_kernels import Data, Rule, epoch_trainer
+from clustered_fl.engine import compiled_kernels, convolution_kernels, dense_kernels, vectors
+from clustered_fl.engine.compiled_kernels import Data, epoch_trainer
+from clustered_fl.engine.convolution_kernels import MARGIN
+from clustered_fl.engine.dense_kernels import Rule, Weights
 from clustered_fl.engine.layout import Buffers, plan
 from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.files import digest
-from clustered_fl.models import dropout, kernels
-from clustered_fl.models.kernels import TAPS
+from clustered_fl.models import dropout
+from clustered_fl.models.cnn import ConvNet
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
 train_epoch = epoch_trainer(
-    digest([getsource(m) for m in (compiled_kernels, dense_kernels, dropout, kernels)])
+    digest(
+        [
+            getsource(m)
+            for m in (compiled_kernels, convolution_kernels, dense_kernels, vectors, dropout)
+        ]
+    )
 )
 
 
@@ -40,17 +47,19 @@ class _Bench:
         self.plan = plan(workload.network, task.x.shape[2], largest)
         sizes = [self.plan.parameters] * 3 + [self.plan.activations] * 2 + [self.plan.scratch]
         # PyTorch's memory begins at a multiple of 64 bytes, NumPy's does not.
-        self.buffers = Buffers(*(torch.zeros(size).numpy() for size in sizes))
+        held = [torch.zeros(size).numpy() for size in sizes]
+        self.buffers = Buffers(Weights(*held[:3]), *held[3:])
 
     def load(self, start: Tensor, settings: LocalSettings) -> None:
         """Begin at a start model [P], without momentum."""
-        self.buffers.parameters[:] = 0  # between the rows too, where a divergence leaves NaN
+        parameters, velocity, began = self.buffers.weights
+        parameters[:] = 0  # between the rows too, where a divergence leaves NaN
         for place, part in self._parts(start):
             place[:] = part
         if settings.momentum:
-            self.buffers.velocity[:] = 0
+            velocity[:] = 0
         if settings.proximal:
-            self.buffers.start[:] = self.buffers.parameters
+            began[:] = parameters
 
     def moved(self, start: Tensor, out: Tensor) -> None:
         """Write how far the model has moved from `start` to `out`, both [P]."""
@@ -60,7 +69,7 @@ class _Bench:
     def _parts(self, flat: Tensor) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Each layer's weight and bias in the buffer, and the same part of `flat` [P]."""
         values, first = flat.numpy(), 0
-        for place in self.plan.views(self.buffers.parameters):
+        for place in self.plan.views(self.buffers.weights.parameters):
             yield place, values[first : first + place.size].reshape(place.shape)
             first += place.size
 
@@ -74,17 +83,17 @@ class Compiled(Sequential):
         scale, shift = 1 / (255 * task.deviation), task.mean / task.deviation
         self._data = Data(task.x.flatten(1).numpy(), np.float32(scale), np.float32(shift))
         numbers = map(np.float32, (settings.lr, settings.momentum, settings.proximal))
-        self._rule = Rule(*numbers, workload.network.dropout)
+        self._rule, self._labels = Rule(*numbers, workload.network.dropout), task.y.numpy()
 
     @staticmethod
     def supports(workload: Workload) -> bool:
-        """Images on a CPU, a plain network, SGD of all layers, also with momentum and FedProx."""
+        """Images on a CPU, a `ConvNet`, SGD of all layers, also with momentum and FedProx."""
         settings, task = workload.settings, workload.task
         if workload.device.type != "cpu" or not isinstance(task, ImageTask):
             return False
         simple = settings.optimiser == "sgd" and settings.clip is None
         plain = simple and settings.layers == "all"
-        return plain and getattr(workload.network, "plain", False) and _is_even(workload)
+        return plain and isinstance(workload.network, ConvNet) and _is_even(workload)
 
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
         workload, bench = self.workload, self.workers.own(_Bench)
@@ -92,18 +101,20 @@ class Compiled(Sequential):
         label_map = workload.federation.label_maps[client]
         for epoch in range(workload.settings.epochs):
             rows = workload.order(client, round_, epoch)
-            samples = rows, label_map[workload.task.y[rows].numpy()], workload.settings.batch_size
-            how = self._rule, workload.dropout_key(client, round_, epoch)
-            loss = train_epoch(bench.plan.layers, bench.buffers, self._data, *samples, *how)
+            samples = rows, label_map[self._labels[rows]], workload.settings.batch_size
+            key = workload.dropout_key(client, round_, epoch) if self._rule.dropout else 0
+            how = bench.plan.layers, bench.buffers, self._data
+            loss = train_epoch(*how, *samples, self._rule, key)
         bench.moved(start, out)
         return loss / len(rows)
 
 
 def _is_even(workload: Workload) -> bool:
-    """Whether rows, columns and outputs of every convolution are, as `conv_relu_pool` wants."""
+    """Whether rows of every convolution's result are, so that pooling leaves none over."""
     side = workload.task.x.shape[2]
     for layer in workload.network.convolutions:
-        if side % 2 or layer.out_channels % 2:
+        rows = side + 2 * layer.padding[0] - MARGIN
+        if rows % 2:
             return False
-        side = (side - TAPS + 1) // 2
+        side = rows // 2
     return True

@@ -1,7 +1,7 @@
 """A client's epoch of SGD as one compiled call: `engine.compiled` prepares its arguments.
 
-Convolutions (the loops of `models.kernels`) have activations [channels, height, width * batch],
-dense layers (`dense_kernels`), which follow them, [batch, units].
+Convolutions (`convolution_kernels`) have activations [channels, height, width * batch], dense
+layers (`dense_kernels`), which follow them, [batch, units].
 """
 
 from collections.abc import Callable
@@ -10,12 +10,20 @@ from typing import NamedTuple
 from numba import float32, njit
 from numpy import ndarray
 
-from clustered_fl.engine import dense_kernels
-from clustered_fl.engine.dense_kernels import compiled, filled, hashed, stride
+from clustered_fl.engine import convolution_kernels, dense_kernels
+from clustered_fl.engine.convolution_kernels import MARGIN, TAPS, Kernels, pitch, square
+from clustered_fl.engine.dense_kernels import (
+    Rule,
+    Weights,
+    compiled,
+    filled,
+    grouped,
+    hashed,
+    stride,
+)
 from clustered_fl.engine.layout import Buffers
-from clustered_fl.models import kernels
+from clustered_fl.engine.vectors import LANES, load
 from clustered_fl.models.dropout import WORD
-from clustered_fl.models.kernels import MARGIN, TAPS
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
@@ -29,15 +37,6 @@ class Data(NamedTuple):
     shift: float
 
 
-class Rule(NamedTuple):
-    """Of SGD: learning rate, momentum, FedProx's mu, and the probability of dropping a unit."""
-
-    rate: float
-    momentum: float
-    proximal: float
-    dropout: float
-
-
 @compiled
 def _part(buffer: ndarray, start: int, shape: tuple[int, ...]) -> ndarray:
     """An array of a shape, within a flat buffer."""
@@ -48,141 +47,142 @@ def _part(buffer: ndarray, start: int, shape: tuple[int, ...]) -> ndarray:
 
 
 @compiled
-def _step(buffers: Buffers, first: int, gradient: ndarray, rule: Rule) -> None:
-    """SGD on the parameters from `first`, in place; `gradient` is spent."""
-    size = len(gradient)
-    parameters = buffers.parameters[first : first + size]
-    if rule.proximal > 0:
-        start = buffers.start[first : first + size]
-        for i in range(size):
-            gradient[i] += rule.proximal * (parameters[i] - start[i])
-    if rule.momentum > 0:
-        velocity = buffers.velocity[first : first + size]
-        for i in range(size):
-            velocity[i] = rule.momentum * velocity[i] + gradient[i]
-            parameters[i] -= rule.rate * velocity[i]
-    else:
-        for i in range(size):
-            parameters[i] -= rule.rate * gradient[i]
+def _step(weights: Weights, first: int, gradient: ndarray, rule: Rule) -> None:
+    """SGD on the parameters from `first` on, in place; zeros fill up the gradient."""
+    for i in range(0, len(gradient), LANES):
+        dense_kernels.sgd(weights, first + i, load(gradient, i), rule)
 
 
 @compiled
 def _gather(data: Data, rows: ndarray, layer, values: ndarray) -> None:  # noqa: ANN001
     """Put the normalised images of a batch where the first layer reads them."""
-    pixels, count = data.images.shape[1], len(rows)
-    if layer.side == 0:
+    count, side, padding = len(rows), layer.side, layer.padding
+    if side == 0:
+        pixels = data.images.shape[1]
         out = _part(values, layer.input, (filled(count), stride(pixels)))
         out[count:] = 0
         for b in range(count):
             for i in range(pixels):
                 out[b, i] = float32(data.images[rows[b], i]) * data.scale - data.shift
         return
-    image = values[layer.input : layer.input + pixels * count].reshape((pixels, count))
-    for b in range(count):
-        for i in range(pixels):
-            image[i, b] = float32(data.images[rows[b], i]) * data.scale - data.shift
+    shape = layer.inputs * side, pitch(side, padding, count)
+    lines, left, right = _part(values, layer.input, shape), padding * count, side * count
+    lines[:, :left] = 0
+    lines[:, left + right :] = 0
+    for line in range(shape[0]):
+        pixels = lines[line, left : left + right].reshape((side, count))
+        for b in range(count):
+            for x in range(side):
+                pixel = float32(data.images[rows[b], line * side + x])
+                pixels[x, b] = pixel * data.scale - data.shift
 
 
 @compiled
-def _convolve(layer, buffers: Buffers, count: int) -> None:  # noqa: ANN001
+def _images(layer, count: int):  # noqa: ANN001, ANN202
+    """A convolution's images, its result, and the gradient of that."""
+    margin = MARGIN - layer.padding
+    side = layer.side - margin + layer.padding
+    return (
+        square(layer.input, layer.inputs, layer.side, layer.padding, count),
+        square(layer.z, layer.outputs, side, 0, count),
+        square(layer.z, layer.outputs, side, margin, count),
+    )
+
+
+@compiled
+def _convolve(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Convolution, ReLU and pooling."""
-    side, rows, outputs = layer.side, layer.side - TAPS + 1, layer.outputs
-    image = _part(buffers.values, layer.input, (layer.inputs, side, side * count))
-    weight = _part(buffers.parameters, layer.weight, (outputs, layer.inputs, TAPS, TAPS))
-    z = _part(buffers.values, layer.z, (outputs, rows, rows * count))
-    for o in range(outputs):
-        z[o] = buffers.parameters[layer.bias + o]
-    kernels.correlate(image, weight, 0, count, z)
-    half = rows // 2
-    kernels.pool(z, count, _part(buffers.values, layer.output, (outputs, half, half * count)))
+    images, z, _ = _images(layer, count)
+    size = layer.inputs * TAPS**2
+    weights, values = buffers.weights.parameters, buffers.values
+    kernels = Kernels(layer.weight, layer.outputs, size, TAPS**2, TAPS, 1)
+    bias = weights[layer.bias : layer.bias + layer.outputs]
+    convolution_kernels.correlate(values, images, weights, kernels, bias, count, values, z)
+    pooled = square(layer.output, layer.outputs, z.height // 2, after.padding, count)
+    convolution_kernels.pool(values, z, count, pooled)
 
 
 @compiled
-def _unpool(layer, buffers: Buffers, count: int) -> ndarray:  # noqa: ANN001
-    """Gradient before ReLU and pooling [outputs, rows, (columns + 2 * MARGIN) * count]."""
-    rows, outputs = layer.side - TAPS + 1, layer.outputs
-    half, margin = rows // 2, MARGIN * count
-    z = _part(buffers.values, layer.z, (outputs, rows, rows * count))
-    pooled = _part(buffers.values, layer.output, (outputs, half, half * count))
-    slope = _part(buffers.slopes, layer.output, (outputs, half, half * count))
-    dz = _part(buffers.slopes, layer.z, (outputs, rows, rows * count + 2 * margin))
-    dz[:, :, :margin] = 0
-    dz[:, :, rows * count + margin :] = 0
-    kernels.unpool(z, pooled, slope, count, dz)
-    return dz
-
-
-@compiled
-def _convolve_back(layer, buffers: Buffers, count: int, rule: Rule, first: bool) -> None:  # noqa: ANN001
+def _convolve_back(layer, after, buffers: Buffers, count: int, rule: Rule, first: bool) -> None:  # noqa: ANN001
     """Gradient of the input, unless the layer is the first, and then a step of the layer."""
-    side, outputs, inputs = layer.side, layer.outputs, layer.inputs
-    shape = outputs, inputs, TAPS, TAPS
-    dz = _unpool(layer, buffers, count)
-    if not first:
-        channels = inputs + inputs % 2  # rows are written in pairs
-        flipped = _part(buffers.scratch, 0, (channels, outputs, TAPS, TAPS))
-        flipped[:] = 0
-        kernels.flip(_part(buffers.parameters, layer.weight, shape), flipped)
-        slope = _part(buffers.slopes, layer.input, (channels, side, side * count))
-        slope[:] = 0
-        kernels.correlate(dz, flipped, TAPS - 1, count, slope)
-    gradient = _part(buffers.scratch, 0, shape)
+    (images, z, dz), size = _images(layer, count), layer.inputs * TAPS**2
+    values, slopes, weights = buffers.values, buffers.slopes, buffers.weights
+    pooled = square(layer.output, layer.outputs, z.height // 2, after.padding, count)
+    convolution_kernels.unpool(values, z, pooled, slopes, count, dz)
+    gradient = buffers.scratch[: stride(layer.outputs * size)]
     gradient[:] = 0
-    image = _part(buffers.values, layer.input, (inputs, side, side * count))
-    kernels.weight_gradient(image, dz, count, gradient)
-    _step(buffers, layer.weight, gradient.ravel(), rule)
-    bias = buffers.scratch[:outputs]
-    for o in range(outputs):
-        bias[o] = dz[o].sum()
-    _step(buffers, layer.bias, bias, rule)
+    if not first:
+        end = layer.weight + TAPS**2 - 1  # flipped kernels are read from their ends
+        kernels = Kernels(end, layer.inputs, TAPS**2, size, -TAPS, -1)
+        held, none = weights.parameters, gradient[: layer.inputs]
+        convolution_kernels.correlate(slopes, dz, held, kernels, none, count, slopes, images)
+    out = _part(gradient, 0, (layer.outputs, layer.inputs, TAPS, TAPS))
+    convolution_kernels.weight_gradient(values, images, slopes, dz, count, out)
+    _step(weights, layer.weight, gradient, rule)
+    bias = buffers.scratch[: stride(layer.outputs)]
+    bias[:] = 0
+    convolution_kernels.bias_gradient(slopes, dz, bias)
+    _step(weights, layer.bias, bias, rule)
+
+
+@compiled
+def _flattened(layer, after, buffer: ndarray, count: int) -> ndarray:  # noqa: ANN001
+    """Rows [channels * side, side * count] of the output of the last convolution."""
+    side = (layer.side + 2 * layer.padding - MARGIN) // 2
+    rows = _part(buffer, layer.output, (layer.outputs * side, pitch(side, 0, count)))
+    return rows[:, : side * count]
 
 
 @compiled
 def _flatten(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Bring the output of the last convolution to the first dense layer."""
-    image = buffers.values[layer.output : layer.output + after.inputs * count]
-    x = _part(buffers.values, after.input, (filled(count), stride(after.inputs)))
+    image, units = _flattened(layer, after, buffers.values, count), after.inputs
+    x = _part(buffers.values, after.input, (filled(count), stride(units)))
     x[count:] = 0
-    x[:count, : after.inputs] = image.reshape((after.inputs, count)).T
+    side = image.shape[1] // count
+    for row in range(len(image)):
+        for column in range(side):
+            for b in range(count):
+                x[b, row * side + column] = image[row, column * count + b]
 
 
 @compiled
 def _flatten_back(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Bring the gradient of the first dense layer's input to the last convolution."""
-    image = buffers.slopes[layer.output : layer.output + after.inputs * count]
-    slope = _part(buffers.slopes, after.input, (count, stride(after.inputs)))
-    image.reshape((after.inputs, count))[:] = slope[:, : after.inputs].T
+    image, units = _flattened(layer, after, buffers.slopes, count), after.inputs
+    slope = _part(buffers.slopes, after.input, (count, stride(units)))
+    side = image.shape[1] // count
+    for row in range(len(image)):
+        for column in range(side):
+            for b in range(count):
+                image[row, column * count + b] = slope[b, row * side + column]
 
 
 @compiled
 def _connect(layer, buffers: Buffers, batch: int) -> ndarray:  # noqa: ANN001
     """A dense layer before its ReLU, [batch, stride(outputs)]."""
-    outputs = layer.outputs + layer.outputs % 2
+    outputs, parameters = grouped(layer.outputs), buffers.weights.parameters
     x = _part(buffers.values, layer.input, (batch, stride(layer.inputs)))
-    weight = _part(buffers.parameters, layer.weight, (outputs, stride(layer.inputs)))
+    weight = _part(parameters, layer.weight, (outputs, stride(layer.inputs)))
     out = _part(buffers.values, layer.output, (batch, stride(layer.outputs)))
-    dense_kernels.dense(x, weight, buffers.parameters[layer.bias : layer.bias + outputs], out)
+    dense_kernels.dense(x, weight, parameters[layer.bias : layer.bias + outputs], out)
     return out
 
 
 @compiled
 def _connect_back(layer, buffers: Buffers, batch: int, rule: Rule, first: bool) -> None:  # noqa: ANN001
     """Gradient of the input, unless the layer is the first, and then a step of the layer."""
-    outputs, width = layer.outputs, stride(layer.inputs)
-    slope = _part(buffers.slopes, layer.output, (batch, stride(outputs)))
-    if not first:
-        weight = _part(buffers.parameters, layer.weight, (outputs + outputs % 2, width))
-        out = _part(buffers.slopes, layer.input, (batch, width))
-        dense_kernels.input_gradient(slope, weight, out)
-    x = _part(buffers.values, layer.input, (batch, width))
-    pair = _part(buffers.scratch, 0, (2, width))
-    for o in range(0, outputs, 2):
-        dense_kernels.weight_gradient(x, slope, o, pair)
-        _step(buffers, layer.weight + o * width, pair.ravel(), rule)
-    bias = buffers.scratch[:outputs]
-    for o in range(outputs):
-        bias[o] = slope[:, o].sum()
-    _step(buffers, layer.bias, bias, rule)
+    x = _part(buffers.values, layer.input, (batch, stride(layer.inputs)))
+    slope = _part(buffers.slopes, layer.output, (batch, stride(layer.outputs)))
+    out = _part(buffers.slopes, layer.input, (0 if first else batch, stride(layer.inputs)))
+    place = layer.weight, grouped(layer.outputs)
+    dense_kernels.descend(x, slope, buffers.weights, place, rule, out)
+    bias = buffers.scratch[: stride(layer.outputs)]
+    bias[:] = 0
+    for b in range(batch):
+        for o in range(layer.outputs):
+            bias[o] += slope[b, o]
+    _step(buffers.weights, layer.bias, bias, rule)
 
 
 @compiled
@@ -195,7 +195,7 @@ def _forward(
         layer = layers[n]
         if layer.side > 0:
             convolutions += 1
-            _convolve(layer, buffers, count)
+            _convolve(layer, layers[n + 1], buffers, count)
             if layers[n + 1].side == 0:
                 _flatten(layer, layers[n + 1], buffers, count)
             continue
@@ -213,7 +213,7 @@ def _backward(layers: ndarray, buffers: Buffers, count: int, rule: Rule) -> None
     for n in range(len(layers) - 1, -1, -1):
         layer = layers[n]
         if layer.side > 0:
-            _convolve_back(layer, buffers, count, rule, n == 0)
+            _convolve_back(layer, layers[n + 1], buffers, count, rule, n == 0)
             continue
         _connect_back(layer, buffers, batch, rule, n == 0)
         if n > 0 and layers[n - 1].side == 0:

@@ -2,24 +2,47 @@
 
 Arrays are [samples, units]. Their rows begin at multiples of `LANES` numbers and samples are filled
 up to a multiple of `BLOCK`; what is filled up is 0 in every gradient, so no loop has a remainder.
-Each loop works on two rows of weights and five samples: ten products per seven numbers read. For
-ten samples that is as fast as a BLAS, and nothing has to be called from inside compiled code.
+For ten samples the loops are as fast as a BLAS, and nothing has to be called from compiled code.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import float32, njit
 from numba.extending import register_jitable
 from numpy import ndarray
 
+from clustered_fl.engine.vectors import LANES, VECTOR, fma, load, splat, store
 from clustered_fl.models.dropout import WORD, mixed
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-LANES = 16
-"""Numbers in 64 bytes: a vector that crosses a cache line costs twice."""
 BLOCK = 5
-"""Samples that the loops work on at once."""
+"""Samples that `dense` works on at once."""
+ROWS = 4
+"""Outputs that `descend` works on at once."""
+COLUMNS = 512
+"""Inputs that `descend` works on at once: ten samples fit into the first cache, 100 into the
+second."""
+
+
+class Weights(NamedTuple):
+    """Flat arrays of a network's parameters, their velocity, and where they began."""
+
+    parameters: ndarray
+    velocity: ndarray
+    start: ndarray
+
+
+class Rule(NamedTuple):
+    """Of SGD: learning rate, momentum, FedProx's mu, and the probability of dropping a unit."""
+
+    rate: float
+    momentum: float
+    proximal: float
+    dropout: float
+
 
 compiled = njit(fastmath=True, nogil=True, error_model="numpy")
 hashed = compiled(mixed)
@@ -28,13 +51,19 @@ hashed = compiled(mixed)
 @register_jitable
 def stride(units: int) -> int:
     """Numbers from one row to the next."""
-    return -(-units // LANES) * LANES
+    return -(-units // (2 * LANES)) * 2 * LANES
 
 
 @register_jitable
 def filled(count: int) -> int:
     """Rows of a dense array for so many samples."""
     return -(-count // BLOCK) * BLOCK
+
+
+@register_jitable
+def grouped(outputs: int) -> int:
+    """Rows of a weight for so many outputs."""
+    return -(-outputs // ROWS) * ROWS
 
 
 @compiled
@@ -65,81 +94,79 @@ def dense(x: ndarray, weight: ndarray, bias: ndarray, out: ndarray) -> None:
 
 
 @compiled
-def _add_product(slope: ndarray, o: int, u: ndarray, v: ndarray, out: ndarray) -> None:
-    """Add columns o and o + 1 of the slope [B, O] times the rows u and v [I] to `out` [B, I]."""
-    for b in range(0, out.shape[0], BLOCK):
-        x0, x1, x2, x3, x4 = out[b], out[b + 1], out[b + 2], out[b + 3], out[b + 4]
-        a0, b0 = slope[b, o], slope[b, o + 1]
-        a1, b1 = slope[b + 1, o], slope[b + 1, o + 1]
-        a2, b2 = slope[b + 2, o], slope[b + 2, o + 1]
-        a3, b3 = slope[b + 3, o], slope[b + 3, o + 1]
-        a4, b4 = slope[b + 4, o], slope[b + 4, o + 1]
-        for i in range(len(u)):
-            x0[i] += a0 * u[i] + b0 * v[i]
-            x1[i] += a1 * u[i] + b1 * v[i]
-            x2[i] += a2 * u[i] + b2 * v[i]
-            x3[i] += a3 * u[i] + b3 * v[i]
-            x4[i] += a4 * u[i] + b4 * v[i]
+def sgd(weights: Weights, i: int, gradient: VECTOR, rule: Rule) -> None:
+    """A step of SGD on the `LANES` parameters from `i` on, in place."""
+    parameters = load(weights.parameters, i)
+    if rule.proximal > 0:
+        pull = fma(splat(float32(-1)), load(weights.start, i), parameters)
+        gradient = fma(splat(rule.proximal), pull, gradient)
+    if rule.momentum > 0:
+        gradient = fma(splat(rule.momentum), load(weights.velocity, i), gradient)
+        store(weights.velocity, i, gradient)
+    store(weights.parameters, i, fma(splat(-rule.rate), gradient, parameters))
 
 
 @compiled
-def input_gradient(slope: ndarray, weight: ndarray, out: ndarray) -> None:
-    """Let `out` [B, I] be the slope [B, O] times the weight [O, I]."""
-    out[:] = 0
-    for o in range(0, weight.shape[0], 2):
-        _add_product(slope, o, weight[o], weight[o + 1], out)
-
-
-@compiled
-def weight_gradient(x: ndarray, slope: ndarray, o: int, out: ndarray) -> None:
-    """Let `out` [2, I] be columns o and o + 1 of the slope [B, O], transposed, times x [B, I]."""
-    out[:] = 0
-    p, q = out[0], out[1]
-    for b in range(0, x.shape[0], BLOCK):
-        x0, x1, x2, x3, x4 = x[b], x[b + 1], x[b + 2], x[b + 3], x[b + 4]
-        a0, b0 = slope[b, o], slope[b, o + 1]
-        a1, b1 = slope[b + 1, o], slope[b + 1, o + 1]
-        a2, b2 = slope[b + 2, o], slope[b + 2, o + 1]
-        a3, b3 = slope[b + 3, o], slope[b + 3, o + 1]
-        a4, b4 = slope[b + 4, o], slope[b + 4, o + 1]
-        for i in range(x.shape[1]):
-            v0, v1, v2, v3, v4 = x0[i], x1[i], x2[i], x3[i], x4[i]
-            p[i] += a0 * v0 + a1 * v1 + a2 * v2 + a3 * v3 + a4 * v4
-            q[i] += b0 * v0 + b1 * v1 + b2 * v2 + b3 * v3 + b4 * v4
-
-
-@njit(fastmath=True, nogil=True, error_model="numpy", cache=True)
 def descend(
     x: ndarray,
     slope: ndarray,
-    weight: ndarray,
-    velocity: ndarray,
-    scale: float,
-    rate: float,
-    momentum: float,
+    weights: Weights,
+    place: tuple[int, int],
+    rule: Rule,
     out: ndarray,
 ) -> None:
     """A dense layer's input gradient and step of SGD in one pass over its weights.
 
-    `x` [B, I] is the input and `slope` [B, O] the gradient of the output. `weight` [O, I] and with
-    momentum `velocity` are trained in place; `scale` multiplies the weights' gradient. `out`
-    becomes the gradient of the input [B, I] before the step; [0, I] if it is not wanted.
+    `x` [B, I] is the input and `slope` [B, O or more] the gradient of the output. `place` is where
+    the layer's weights [O, I] begin, and O. `out` becomes the gradient of the input [B, I] before
+    the step; [0, I] if it is not wanted. I is a multiple of `2 * LANES` and O of `ROWS`.
     """
-    pair = np.empty((2, x.shape[1]), np.float32)
-    out[:] = 0
-    for o in range(0, weight.shape[0], 2):
-        _add_product(slope, o, weight[o], weight[o + 1], out)
-        weight_gradient(x, slope, o, pair)
-        for n in range(2):
-            row, gradient = weight[o + n], pair[n]
-            if momentum > 0:
-                moving = velocity[o + n]
-                for i in range(len(row)):
-                    moving[i] = momentum * moving[i] + scale * gradient[i]
-                    row[i] -= rate * moving[i]
-            else:
-                for i in range(len(row)):
-                    row[i] -= rate * (scale * gradient[i])
+    inputs, back, width = x.ravel(), out.ravel(), x.shape[1]
+    (first, outputs), wanted = place, len(out) > 0
+    back[:] = 0
+    for begin in range(0, width, COLUMNS):
+        for o in range(0, outputs, ROWS):
+            for i in range(begin, min(begin + COLUMNS, width), 2 * LANES):
+                here = first + o * width + i
+                if wanted:
+                    _pass_on(slope, o, weights.parameters, here, width, back, i)
+                gradients = _gradients(slope, o, inputs, width, i)
+                for n in range(ROWS):
+                    sgd(weights, here + n * width, gradients[2 * n], rule)
+                    sgd(weights, here + n * width + LANES, gradients[2 * n + 1], rule)
+
+
+@compiled
+def _gradients(slope: ndarray, o: int, x: ndarray, width: int, i: int):  # noqa: ANN202
+    """Of the weights between two vectors of inputs, from `i` on, and `ROWS` outputs."""
+    a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = splat(float32(0))
+    for s in range(slope.shape[0]):
+        x0, x1 = load(x, i), load(x, i + LANES)
+        i += width
+        u, v = splat(slope[s, o]), splat(slope[s, o + 1])
+        a0, a1, b0, b1 = fma(u, x0, a0), fma(u, x1, a1), fma(v, x0, b0), fma(v, x1, b1)
+        u, v = splat(slope[s, o + 2]), splat(slope[s, o + 3])
+        c0, c1, d0, d1 = fma(u, x0, c0), fma(u, x1, c1), fma(v, x0, d0), fma(v, x1, d1)
+    return a0, a1, b0, b1, c0, c1, d0, d1
+
+
+@compiled
+def _pass_on(
+    slope: ndarray, o: int, weights: ndarray, place: int, width: int, out: ndarray, i: int
+) -> None:
+    """Add the same outputs' part of the gradient of the same inputs."""
+    a0, a1 = load(weights, place), load(weights, place + LANES)
+    b0, b1 = load(weights, place + width), load(weights, place + width + LANES)
+    c0, c1 = load(weights, place + 2 * width), load(weights, place + 2 * width + LANES)
+    d0, d1 = load(weights, place + 3 * width), load(weights, place + 3 * width + LANES)
+    for s in range(slope.shape[0]):
+        u, v = splat(slope[s, o]), splat(slope[s, o + 1])
+        x0 = fma(v, b0, fma(u, a0, load(out, i)))
+        x1 = fma(v, b1, fma(u, a1, load(out, i + LANES)))
+        u, v = splat(slope[s, o + 2]), splat(slope[s, o + 3])
+        store(out, i, fma(v, d0, fma(u, c0, x0)))
+        store(out, i + LANES, fma(v, d1, fma(u, c1, x1)))
+        i += width
 
 
 @compiled

@@ -58,9 +58,6 @@ class Objective:
         self._task = workload.task
         # Its own parameters are not used.
         self.network = copy.deepcopy(workload.network).to(workload.device).train()
-        for layer in self.network.modules():
-            if hasattr(layer, "direct"):
-                layer.direct = False  # the compiled loops know nothing of a stack
         self._shapes = {name: p.shape for name, p in self.network.named_parameters()}
         self.size = sum(shape.numel() for shape in self._shapes.values())
         self._all = vmap(grad_and_value(self._loss, has_aux=True))

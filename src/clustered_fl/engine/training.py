@@ -13,7 +13,6 @@ from torch.nn.utils import parameters_to_vector
 
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.compiled import Compiled
-from clustered_fl.engine.in_place import InPlace
 from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.stacked import Stacked
 from clustered_fl.engine.task import Task
@@ -22,8 +21,8 @@ from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
-PATHS = {"compiled": Compiled, "in_place": InPlace, "sequential": Sequential, "stacked": Stacked}
-"""The ways to train by name; the first of those that are fast is taken (`engine.calibration`)."""
+PATHS = {"compiled": Compiled, "sequential": Sequential, "stacked": Stacked}
+"""The ways to train by name; see `chosen`."""
 
 
 class Engine:
@@ -32,7 +31,7 @@ class Engine:
     Args:
         build, task, federation, settings, seed, device: see `Workload`.
         workers: threads, each training one client at a time.
-        path: key of `PATHS`.
+        path: key of `PATHS`, or "auto", see `chosen`.
     Raises: InputError if there is no such path, or it cannot train this.
     """
 
@@ -45,7 +44,7 @@ class Engine:
         seed: int,
         device: torch.device,
         workers: int = 1,
-        path: str = "sequential",
+        path: str = "auto",
     ) -> None:
         self.task, self.federation, self.settings = task, federation, settings
         self.seed, self.device = seed, device
@@ -54,8 +53,9 @@ class Engine:
         self.use(path)
 
     def use(self, path: str) -> None:
-        """Train in the way called `path` from now on."""
+        """Train in the way called `path` from now on, or in the chosen one with "auto"."""
         allowed = supported(self.workload)
+        path = chosen(self.workload) if path == "auto" else path
         if path not in allowed:
             raise InputError(f"path {path!r} cannot train this run; it allows {', '.join(allowed)}")
         self.path, self._path = path, PATHS[path](self.workload, self.workers)
@@ -95,6 +95,15 @@ class Engine:
             return worker.gradient / terms
 
         return torch.stack(self.workers.map(one, models, clients))
+
+
+def chosen(workload: Workload) -> str:
+    """The path for a workload: on a GPU `stacked`, on a CPU `compiled`, where they can train it.
+
+    `sequential` trains the rest. Nothing is measured, so that a run has the same path everywhere.
+    """
+    wanted = "compiled" if workload.device.type == "cpu" else "stacked"
+    return wanted if PATHS[wanted].supports(workload) else "sequential"
 
 
 def supported(workload: Workload) -> list[str]:

@@ -13,7 +13,6 @@ from clustered_fl.data import federation as federations
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine import checkpoint
-from clustered_fl.engine.calibration import calibrate
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import build_task
 from clustered_fl.engine.training import Engine
@@ -69,6 +68,7 @@ def begin(config: Config, engine: Engine, grouping: Relatedness | None = None) -
 def step(run: Run) -> None:
     """One round, with the evaluation before it when it is due."""
     started, keep_every = time.monotonic(), run.config["keep_every"]
+    began = time.process_time()
     if run.completed % run.config["evaluate_every"] == 0:
         run.rows += _scores(run)
     run.state, rows = run.method.round_(run.state, run.engine, run.settings, run.completed)
@@ -78,6 +78,7 @@ def step(run: Run) -> None:
         for leaf, model in zip(run.state.leaves, run.state.models, strict=True):
             run.state.cached[f"round{run.completed}.node{leaf}"] = model.clone()
     run.seconds += time.monotonic() - started
+    run.cpu_seconds += time.process_time() - began
 
 
 def _scores(run: Run) -> list[Row]:
@@ -145,8 +146,9 @@ def _progress(run: Run, rate: float) -> str:
 def _save(run: Run, saved: Path, identity: str) -> None:
     tensors, state = run.state.pack()
     tensors |= {ROWS: torch.from_numpy(run.rows.packed())}
-    content = {"state": state, "seconds": run.seconds, "completed": run.completed}
-    checkpoint.save(saved, identity, tensors, content)
+    content = {"state": state, "completed": run.completed}
+    spent = {"seconds": run.seconds, "cpu_seconds": run.cpu_seconds}
+    checkpoint.save(saved, identity, tensors, content | spent)
 
 
 def _resume(run: Run, saved: Path, identity: str, tell: Callable[[str], None]) -> None:
@@ -159,6 +161,7 @@ def _resume(run: Run, saved: Path, identity: str, tell: Callable[[str], None]) -
     tensors = {name: tensor.to(run.engine.device) for name, tensor in tensors.items()}
     run.state = State.unpack(tensors, content["state"])
     run.completed, run.seconds = content["completed"], content["seconds"]
+    run.cpu_seconds = content["cpu_seconds"]
     tell(f"continuing after round {run.completed}")
 
 
@@ -168,7 +171,6 @@ def execute(
     federation: Path,
     out: Path,
     saved: Path,
-    paths: Path,
     grouping: Path | None,
     origin: Origin,
     device: str,
@@ -180,21 +182,15 @@ def execute(
 
     Args:
         saved: checkpoint file, deleted when the record is whole.
-        paths: folder of calibrations, see `engine.calibration`.
         grouping: folder of the grouping, where the run names one.
-        path: how clients are trained, key of `PATHS`, or "auto" for the fastest.
+        path: how clients are trained, key of `PATHS`, or "auto".
     """
     place = prepared(device, tell)
-    dataset, made_by = (
-        datasets.load(data, config.get("dataset")),
-        [config["federation"], config["seed"]],
-    )
+    dataset = datasets.load(data, config.get("dataset"))
+    made_by = [config.get("federation"), config["seed"]]
     clients, clients_digest = federations.load(federation, dataset.digest, made_by)
     engine = build_engine(config, dataset, clients, place, workers)
-    if path == "auto":
-        calibrate(engine, paths, tell)
-    else:
-        engine.use(path)
+    engine.use(path)
     run = begin(config, engine, relatedness.load(grouping, False) if grouping else None)
     machine = [str(place), engine.path, torch.__version__]
     given = ("relatedness", "placed", "later") if grouping else ()

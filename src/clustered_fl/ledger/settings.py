@@ -39,10 +39,11 @@ class Settings(Strict):
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto", description="where training runs; `auto` takes a CUDA GPU if there is one"
     )
-    path: Literal["auto", "compiled", "in_place", "sequential", "stacked"] = Field(
+    path: Literal["auto", "compiled", "sequential", "stacked"] = Field(
         default="auto",
         description="how clients are trained: the ways agree to rounding and differ in speed; "
-        "`auto` measures once per kind of run which is fastest (`src/clustered_fl/engine`)",
+        "`auto` takes `stacked` on a GPU and `compiled` on a CPU where they can train a run, else "
+        "`sequential` (`src/clustered_fl/engine`)",
     )
     seeds: int | None = Field(
         default=None, ge=1, description="use at most so many of the ledger's seeds; unset: all"

@@ -17,7 +17,7 @@ from torch import Tensor
 from clustered_fl.engine.training import Engine
 from clustered_fl.methods import one_shot
 from clustered_fl.methods.one_shot import alike, share_of
-from clustered_fl.methods.state import State, Step, observe, start, trained
+from clustered_fl.methods.state import Round, State, Step, observe, start, trained
 from clustered_fl.options import STRICT
 
 
@@ -61,18 +61,29 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
     rows = observe(state, now, engine, settings)
     sizes = engine.federation.sizes[: engine.federation.clients]
     related = _relatedness(len(sizes), settings) > 0
-    shares = torch.from_numpy(np.stack([share_of(row, sizes, settings) for row in related]))
-    shares = shares.to(now.updates)
     if settings.slots == "in_place":
+        shares = np.stack([share_of(row, sizes, settings) for row in related])
         state.models[now.clients] += now.updates
-        sweep(state.models, shares)
+        sweep(state.models, torch.from_numpy(shares).to(now.updates))
         return state, rows
-    slots = state.memory["slots"]
-    for client, update in zip(now.clients, now.updates, strict=True):
-        torch.add(state.models[state.grouping[client]], update, out=slots[client])
     first = [state.tree[leaf].clients[0] for leaf in state.leaves]
-    torch.matmul(shares[first], slots, out=state.models)
+    shares = np.stack([share_of(related[client], sizes, settings) for client in first])
+    _renew(state, now, torch.from_numpy(shares[:, now.clients]).to(now.updates))
     return state, rows
+
+
+def _renew(state: State, now: Round, shares: Tensor) -> None:
+    """Put what the participants trained into their slots, and move the models with these.
+
+    A model is the mean of slots, of which few change: only their differences are averaged.
+    `shares` [groups, participants].
+    """
+    slots, changes = state.memory["slots"], torch.empty_like(now.updates)
+    for place, client in enumerate(now.clients):
+        trained_ = state.models[state.grouping[client]] + now.updates[place]
+        torch.sub(trained_, slots[client], out=changes[place])
+        slots[client] = trained_
+    state.models.addmm_(shares, changes)
 
 
 def sweep(models: Tensor, shares: Tensor) -> None:

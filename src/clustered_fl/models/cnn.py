@@ -12,39 +12,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from clustered_fl.models.dropout import Dropout
-from clustered_fl.models.kernels import conv_relu_pool
 
 POOLED = 2
-"""Convolutions of a `WideConvNet` that 2 x 2 max-pooling follows; later ones have none."""
-
-
-class ConvLayer(nn.Conv2d):
-    """5 x 5 convolution, ReLU, 2 x 2 max-pooling on [channels, height, width, batch].
-
-    `direct` uses the loops of `kernels` on a CPU; torch.func's transforms need PyTorch's own.
-    """
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__(inputs, outputs, kernel_size=5)
-        self.direct = True
-
-    def forward(self, image: Tensor) -> Tensor:
-        """Apply the fused layer; see `conv_relu_pool` for the shapes."""
-        return conv_relu_pool(image, self.weight, self.bias, self.direct)
+"""Convolutions of a `ThreeConvNet` that 2 x 2 max-pooling follows; later ones have none."""
 
 
 class ConvNet(nn.Module):
-    """A few filters: `ConvLayer`s, possibly none, and fully connected layers, ReLU between.
-
-    `plain` says that this is all there is, which `engine.layout` relies on.
+    """5 x 5 convolutions with ReLU and 2 x 2 max-pooling, possibly none, and dense layers.
 
     Args:
         filters: outputs of the convolutions.
-        hidden: widths of the hidden fully connected layers, possibly none.
+        hidden: widths of the hidden fully connected layers, possibly none, with ReLU between.
         dropout: probability that a hidden unit is set to 0 in training.
+        padding: pixels of 0 around the input of each convolution.
     """
-
-    plain = True
 
     def __init__(
         self,
@@ -54,53 +35,45 @@ class ConvNet(nn.Module):
         hidden: tuple[int, ...],
         classes: int,
         dropout: float = 0.0,
+        padding: int = 0,
     ) -> None:
         super().__init__()
         self.dropout = dropout
         pairs = pairwise((channels, *filters))
-        self.convolutions = nn.ModuleList(ConvLayer(a, b) for a, b in pairs)
+        self.convolutions = nn.ModuleList(nn.Conv2d(*ab, 5, padding=padding) for ab in pairs)
         for _ in filters:
-            side = (side - 4) // 2
+            side = (side + 2 * padding - 4) // 2
         widths = ((channels, *filters)[-1] * side**2, *hidden, classes)
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.dropouts = nn.ModuleList(Dropout(dropout, layer) for layer in range(len(hidden)))
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images [batch, channels, side, side] to class scores [batch, classes]."""
-        features = images.permute(1, 2, 3, 0)
         for convolution in self.convolutions:
-            features = convolution(features)
-        hidden = features.reshape(-1, features.shape[-1]).t()
+            # ReLU and maximum commute; on a quarter of the entries ReLU costs less.
+            images = functional.relu(functional.max_pool2d(convolution(images), 2))
+        hidden = images.flatten(1)
         for layer, dropout in zip(self.layers, self.dropouts, strict=False):
             hidden = dropout(functional.relu(layer(hidden)))
         return self.layers[-1](hidden)
 
 
-class WideConvNet(nn.Module):
-    """Many filters, which PyTorch's convolutions are made for; otherwise as `ConvNet`.
+class ThreeConvNet(nn.Module):
+    """3 x 3 convolutions, pooling after the first two, and two fully connected layers.
 
     Args:
         filters: outputs of the convolutions, each with ReLU.
         hidden: width of the hidden fully connected layer.
-        kernel: height and width of the convolutions' kernels.
-        padding: pixels of 0 around the input of each convolution.
     """
 
     def __init__(
-        self,
-        channels: int,
-        side: int,
-        filters: tuple[int, ...],
-        hidden: int,
-        classes: int,
-        kernel: int = 5,
-        padding: int = 0,
+        self, channels: int, side: int, filters: tuple[int, ...], hidden: int, classes: int
     ) -> None:
         super().__init__()
         pairs = pairwise((channels, *filters))
-        self.convolutions = nn.ModuleList(nn.Conv2d(*ab, kernel, padding=padding) for ab in pairs)
+        self.convolutions = nn.ModuleList(nn.Conv2d(a, b, kernel_size=3) for a, b in pairs)
         for number in range(len(filters)):
-            side = (side + 2 * padding - kernel + 1) // (2 if number < POOLED else 1)
+            side = (side - 2) // (2 if number < POOLED else 1)
         widths = (filters[-1] * side**2, hidden, classes)
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
 
@@ -109,7 +82,6 @@ class WideConvNet(nn.Module):
         for number, convolution in enumerate(self.convolutions):
             images = convolution(images)
             if number < POOLED:
-                # ReLU and maximum commute; on a quarter of the entries ReLU costs less.
                 images = functional.max_pool2d(images, 2)
             images = functional.relu(images)
         first, last = self.layers
@@ -138,21 +110,21 @@ def small_conv_net(channels: int, side: int, classes: int) -> ConvNet:
     return ConvNet(channels, side, (6, 16), (), classes)
 
 
-def wide_conv_net(channels: int, side: int, classes: int) -> WideConvNet:
+def wide_conv_net(channels: int, side: int, classes: int) -> ConvNet:
     """32 and 32 filters, one hidden layer of 256: 160,362 parameters for MNIST.
 
     The network of the same authors' earlier simulator, as a second reading of Figs 6-8.
     """
-    return WideConvNet(channels, side, (32, 32), 256, classes)
+    return ConvNet(channels, side, (32, 32), (256,), classes)
 
 
-def leaf_cnn(channels: int, side: int, classes: int) -> WideConvNet:
+def leaf_cnn(channels: int, side: int, classes: int) -> ConvNet:
     """32 and 64 filters, images padded to keep their size, one hidden layer of 2,048.
 
     6,603,710 parameters for FEMNIST: the network of the LEAF benchmark, which FLT uses for FEMNIST
     and EMNIST.
     """
-    return WideConvNet(channels, side, (32, 64), 2048, classes, padding=2)
+    return ConvNet(channels, side, (32, 64), (2048,), classes, padding=2)
 
 
 def le_net(channels: int, side: int, classes: int) -> ConvNet:
@@ -164,10 +136,10 @@ def le_net(channels: int, side: int, classes: int) -> ConvNet:
     return ConvNet(channels, side, (6, 16), (120, 84), classes)
 
 
-def three_conv_net(channels: int, side: int, classes: int) -> WideConvNet:
+def three_conv_net(channels: int, side: int, classes: int) -> ThreeConvNet:
     """32, 64 and 64 filters, one hidden layer of 64: 122,570 parameters for CIFAR-10.
 
     The other reading of "five-layer convolutional", kept to see whether the choice of `le_net`
     matters (CFL, section V-C).
     """
-    return WideConvNet(channels, side, (32, 64, 64), 64, classes, kernel=3)
+    return ThreeConvNet(channels, side, (32, 64, 64), 64, classes)

@@ -2,7 +2,7 @@
 
 The definition is `engine.sequential`: the batches of `engine.workload`, the losses of
 `engine.task`, PyTorch's gradients and the steps of its `Update`, in float32. The other ways to
-train agree with it to rounding, as the loops of `models.kernels` do with PyTorch's convolutions.
+train agree with it to rounding, as those of `engine.compiled` do.
 
 Modules that are tested like this say `__numerics__ = NUMERICS`, as do those that only decide when
 and where something is computed. Of their code, a run's fingerprint sees this value alone

@@ -3,6 +3,7 @@
 import platform
 import resource
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ def described(config: dict[str, Any], origin: Origin, device: torch.device) -> d
         "config_digest": digest(config),
         **origin._asdict(),
         "device": device_name(device),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
         "versions": versions(),
     }
 
@@ -27,7 +29,8 @@ def described(config: dict[str, Any], origin: Origin, device: torch.device) -> d
 def versions() -> dict[str, str]:
     """Versions on which bits may depend."""
     python = platform.python_version()
-    return {"python": python, "torch": torch.__version__, "numpy": np.__version__}
+    numpy, numba = np.__version__, version("numba")
+    return {"python": python, "torch": torch.__version__, "numpy": numpy, "numba": numba}
 
 
 def peak_memory() -> int:

@@ -1,7 +1,7 @@
 """What a run leaves behind, and how to read it.
 
     record.json         configuration, digests of code and data, versions, grouping, parameter tree
-    cost.json           seconds, memory, threads: what differs between two equal runs
+    cost.json           seconds, CPU seconds, memory, threads: what differs between two equal runs
     rounds.parquet      one measurement per row: round, scope, member, metric, value
     models.safetensors  cached models, edge updates and similarities of the parameter tree
 

@@ -1,0 +1,271 @@
+"""5 x 5 convolution, ReLU and 2 x 2 max-pooling on the CPU, forward and backward.
+
+PyTorch's convolutions are made for more channels than the 1 to 16 of these papers. With the samples
+of a batch as the innermost axis, every tap of a kernel is a product of one weight with a run of
+`columns * batch` numbers, which is worked on in vectors; sums stay in registers.
+
+`Images` lie in a flat buffer, rows `pitch` apart, with as many columns of 0 on both sides as a
+kernel reads there; what it reads above and below is left out. The last vector of a run reaches
+behind it: rows leave room for that, which is 0 in images and gradients.
+"""
+
+from typing import NamedTuple
+
+from numba import float32
+from numba.extending import register_jitable
+from numpy import ndarray
+
+from clustered_fl.engine.dense_kernels import compiled, stride
+from clustered_fl.engine.vectors import LANES, fma, load, splat, store, total, where_equal
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
+
+TAPS = 5
+MARGIN = TAPS - 1
+BLOCK = 3
+"""Outputs that the loops work on at once: twelve sums of four vectors each stay in registers."""
+
+
+class Images(NamedTuple):
+    """Where [channels, height, width * batch] numbers lie in a flat buffer.
+
+    Attributes:
+        first: place of the first row, its columns of 0 included.
+        channels, height, width: of the images, or of a gradient.
+        margin: columns of 0 on both sides.
+        pitch: numbers from one row to the next.
+    """
+
+    first: int
+    channels: int
+    height: int
+    width: int
+    margin: int
+    pitch: int
+
+
+class Kernels(NamedTuple):
+    """Where the weight of an output, a channel, a row and a column lies in a flat buffer.
+
+    Attributes:
+        first: place of that of output 0, channel 0, row 0 and column 0.
+        outputs: their number.
+        output, channel, row: numbers from one to the next.
+        column: 1, or -1 for kernels that are flipped.
+    """
+
+    first: int
+    outputs: int
+    output: int
+    channel: int
+    row: int
+    column: int
+
+
+@register_jitable
+def pitch(width: int, margin: int, batch: int) -> int:
+    """Numbers from one row to the next."""
+    return stride((width + 2 * margin) * batch) + LANES
+
+
+@compiled
+def square(first: int, channels: int, side: int, margin: int, batch: int) -> Images:
+    """Images that begin at `first`."""
+    return Images(first, channels, side, side, margin, pitch(side, margin, batch))
+
+
+@compiled
+def correlate(
+    source: ndarray,
+    images: Images,
+    weights: ndarray,
+    kernels: Kernels,
+    bias: ndarray,
+    batch: int,
+    out: ndarray,
+    result: Images,
+) -> None:
+    """Let `result` in `out` be the correlation of `images` in `source` with kernels, plus bias.
+
+    The number of outputs need not be a multiple of `BLOCK`: the last one is then computed again.
+    """
+    run = result.width * batch
+    for o in range(0, kernels.outputs, BLOCK):
+        p, q = min(o + 1, kernels.outputs - 1), min(o + 2, kernels.outputs - 1)
+        outputs, start = (o, p, q), (bias[o], bias[p], bias[q])
+        for y in range(result.height):
+            seen = max(0, images.margin - y), min(TAPS, images.height + images.margin - y)
+            first = images.first + (y - images.margin) * images.pitch
+            place = result.first + y * result.pitch + result.margin * batch
+            for i in range(0, run, 4 * LANES):
+                what = source, first + i, images, weights, kernels, outputs, start, seen, batch
+                if run - i > 3 * LANES:
+                    _four(*what, out, place + i, result)
+                    continue
+                for j in range(i, run, LANES):
+                    what = source, first + j, images, weights, kernels, outputs, start, seen, batch
+                    _one(*what, out, place + j, result)
+
+
+@compiled
+def _four(source, first, images, weights, kernels, outputs, start, seen, batch, out, place, result):  # noqa: ANN001, ANN202
+    """Four vectors of three outputs."""
+    o, p, q = outputs
+    a0 = a1 = a2 = a3 = splat(start[0])
+    b0 = b1 = b2 = b3 = splat(start[1])
+    c0 = c1 = c2 = c3 = splat(start[2])
+    for channel in range(images.channels):
+        for row in range(seen[0], seen[1]):
+            i = first + (channel * images.height + row) * images.pitch
+            k = kernels.first + channel * kernels.channel + row * kernels.row
+            for _ in range(TAPS):
+                x0, x1 = load(source, i), load(source, i + LANES)
+                x2, x3 = load(source, i + 2 * LANES), load(source, i + 3 * LANES)
+                u = splat(weights[k + o * kernels.output])
+                a0, a1, a2, a3 = fma(u, x0, a0), fma(u, x1, a1), fma(u, x2, a2), fma(u, x3, a3)
+                u = splat(weights[k + p * kernels.output])
+                b0, b1, b2, b3 = fma(u, x0, b0), fma(u, x1, b1), fma(u, x2, b2), fma(u, x3, b3)
+                u = splat(weights[k + q * kernels.output])
+                c0, c1, c2, c3 = fma(u, x0, c0), fma(u, x1, c1), fma(u, x2, c2), fma(u, x3, c3)
+                i, k = i + batch, k + kernels.column
+    sums = (a0, b0, c0), (a1, b1, c1), (a2, b2, c2), (a3, b3, c3)
+    for n in range(4):
+        _put(sums[n], outputs, out, place + n * LANES, result)
+
+
+@compiled
+def _one(source, first, images, weights, kernels, outputs, start, seen, batch, out, place, result):  # noqa: ANN001, ANN202
+    """One vector of three outputs."""
+    o, p, q = outputs
+    a, b, c = splat(start[0]), splat(start[1]), splat(start[2])
+    for channel in range(images.channels):
+        for row in range(seen[0], seen[1]):
+            i = first + (channel * images.height + row) * images.pitch
+            k = kernels.first + channel * kernels.channel + row * kernels.row
+            for _ in range(TAPS):
+                x = load(source, i)
+                a = fma(splat(weights[k + o * kernels.output]), x, a)
+                b = fma(splat(weights[k + p * kernels.output]), x, b)
+                c = fma(splat(weights[k + q * kernels.output]), x, c)
+                i, k = i + batch, k + kernels.column
+    _put((a, b, c), outputs, out, place, result)
+
+
+@compiled
+def _put(sums, outputs, out, place, result):  # noqa: ANN001, ANN202
+    """Write one vector of each of three outputs."""
+    size = result.height * result.pitch
+    store(out, place + outputs[0] * size, sums[0])
+    store(out, place + outputs[1] * size, sums[1])
+    store(out, place + outputs[2] * size, sums[2])
+
+
+@compiled
+def weight_gradient(
+    values: ndarray, images: Images, slopes: ndarray, grad: Images, batch: int, out: ndarray
+) -> None:
+    """Let `out` [O, C, 5, 5] be the products of gradients in `slopes` and shifted `images`."""
+    for o in range(0, grad.channels, BLOCK):
+        p, q = min(o + 1, grad.channels - 1), min(o + 2, grad.channels - 1)
+        for c in range(images.channels):
+            for tap in range(TAPS):
+                rows = out[o, c, tap], out[p, c, tap], out[q, c, tap]
+                _products(values, images, c, tap, slopes, grad, (o, p, q), batch, rows)
+
+
+@compiled
+def _products(values, images, channel, tap, slopes, grad, outputs, batch, rows):  # noqa: ANN001, ANN202
+    """The products of three outputs, a channel and a row of the kernel, five columns."""
+    a0 = a1 = a2 = a3 = a4 = splat(float32(0))
+    b0 = b1 = b2 = b3 = b4 = splat(float32(0))
+    c0 = c1 = c2 = c3 = c4 = splat(float32(0))
+    shift, size = tap - images.margin, grad.height * grad.pitch
+    for y in range(max(0, -shift), min(grad.height, images.height - shift)):
+        start = images.first + (channel * images.height + y + shift) * images.pitch
+        place = grad.first + y * grad.pitch + grad.margin * batch
+        for i in range(0, grad.width * batch, LANES):
+            x0, x1 = load(values, start + i), load(values, start + i + batch)
+            x2, x3 = load(values, start + i + 2 * batch), load(values, start + i + 3 * batch)
+            x4, u = load(values, start + i + 4 * batch), load(slopes, place + i + outputs[0] * size)
+            a0, a1, a2, a3 = fma(u, x0, a0), fma(u, x1, a1), fma(u, x2, a2), fma(u, x3, a3)
+            a4, u = fma(u, x4, a4), load(slopes, place + i + outputs[1] * size)
+            b0, b1, b2, b3 = fma(u, x0, b0), fma(u, x1, b1), fma(u, x2, b2), fma(u, x3, b3)
+            b4, u = fma(u, x4, b4), load(slopes, place + i + outputs[2] * size)
+            c0, c1, c2, c3 = fma(u, x0, c0), fma(u, x1, c1), fma(u, x2, c2), fma(u, x3, c3)
+            c4 = fma(u, x4, c4)
+    sums = (a0, a1, a2, a3, a4), (b0, b1, b2, b3, b4), (c0, c1, c2, c3, c4)
+    for n in range(BLOCK):
+        for column in range(TAPS):
+            rows[n][column] = total(sums[n][column])
+
+
+@compiled
+def pool(values: ndarray, z: Images, batch: int, out: Images) -> None:
+    """Largest of 0 and each 2 x 2 window of `z`, with 0 around."""
+    for o in range(out.channels):
+        for y in range(out.height):
+            top = z.first + (o * z.height + 2 * y) * z.pitch
+            row = out.first + (o * out.height + y) * out.pitch
+            values[row : row + out.pitch] = 0
+            for x in range(out.width):
+                left, low = top + 2 * x * batch, top + z.pitch + 2 * x * batch
+                a, b = values[left : left + batch], values[left + batch : left + 2 * batch]
+                c, d = values[low : low + batch], values[low + batch : low + 2 * batch]
+                place = row + (out.margin + x) * batch
+                p = values[place : place + batch]
+                for i in range(batch):
+                    p[i] = max(max(max(a[i], b[i]), max(c[i], d[i])), float32(0))
+
+
+@compiled
+def unpool(
+    values: ndarray, z: Images, pooled: Images, slopes: ndarray, batch: int, dz: Images
+) -> None:
+    """Pass each window's gradient to its first maximum, unless ReLU cut it."""
+    for o in range(z.channels):
+        for y in range(pooled.height):
+            row = pooled.first + (o * pooled.height + y) * pooled.pitch + pooled.margin * batch
+            above = z.first + (o * z.height + 2 * y) * z.pitch
+            top = dz.first + (o * dz.height + 2 * y) * dz.pitch
+            low, left, right = top + dz.pitch, dz.margin * batch, (dz.margin + dz.width) * batch
+            # What is written behind a run is put right by the next run, or by the zeros at the end.
+            for x in range(pooled.width):
+                window = above + 2 * x * batch, z.pitch, batch
+                place, out = row + x * batch, left + 2 * x * batch
+                for i in range(0, batch, LANES):
+                    shares = _shares(values, slopes, place + i, window, i)
+                    store(slopes, top + out + i, shares[0])
+                    store(slopes, low + out + i, shares[2])
+                for i in range(0, batch, LANES):
+                    shares = _shares(values, slopes, place + i, window, i)
+                    store(slopes, top + out + batch + i, shares[1])
+                    store(slopes, low + out + batch + i, shares[3])
+            for start in (top, low):
+                slopes[start : start + left] = 0
+                slopes[start + right : start + dz.pitch] = 0
+
+
+@compiled
+def _shares(values: ndarray, slopes: ndarray, place: int, window: tuple[int, int, int], i: int):  # noqa: ANN202
+    """What the four corners of windows get of the gradients at `place`."""
+    (first, pitch, batch), minus = window, splat(float32(-1))
+    p, rest = load(values, place), load(slopes, place)
+    rest = fma(minus, where_equal(p, splat(float32(0)), rest), rest)
+    a = where_equal(load(values, first + i), p, rest)
+    rest = fma(minus, a, rest)
+    b = where_equal(load(values, first + batch + i), p, rest)
+    rest = fma(minus, b, rest)
+    c = where_equal(load(values, first + pitch + i), p, rest)
+    return a, b, c, fma(minus, c, rest)
+
+
+@compiled
+def bias_gradient(slopes: ndarray, grad: Images, out: ndarray) -> None:
+    """Let `out` [O] be the sums of gradients."""
+    size = grad.height * grad.pitch
+    for o in range(grad.channels):
+        found = splat(float32(0))
+        for i in range(grad.first + o * size, grad.first + (o + 1) * size, LANES):
+            found = fma(splat(float32(1)), load(slopes, i), found)
+        out[o] = total(found)

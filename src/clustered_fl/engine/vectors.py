@@ -1,0 +1,117 @@
+"""Vectors of `LANES` numbers in compiled code, where LLVM would not find them by itself.
+
+LLVM makes vectors of a loop's innermost dimension only, so that a sum over an outer dimension goes
+through memory. With these, the sums of a block of outputs stay in registers.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.datamodel.manager import DataModelManager
+from numba.core.typing.context import BaseContext
+from numba.extending import intrinsic, models, register_model
+
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
+
+LANES = 16
+_FLOATS = ir.VectorType(ir.FloatType(), LANES)
+
+
+class _Vector(types.Type):
+    """`LANES` float32 numbers."""
+
+
+VECTOR = _Vector("vector")
+
+
+@register_model(_Vector)
+class _VectorModel(models.PrimitiveModel):
+    """An LLVM vector."""
+
+    def __init__(self, manager: DataModelManager, kind: types.Type) -> None:
+        super().__init__(manager, kind, _FLOATS)
+
+
+def _place(builder: ir.IRBuilder, array: ir.Value, index: ir.Value) -> ir.Value:
+    """Address of `LANES` numbers of a contiguous array [n], from `index` on."""
+    first = builder.gep(builder.extract_value(array, 4), [index])
+    return builder.bitcast(first, _FLOATS.as_pointer())
+
+
+@intrinsic
+def load(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
+    """The numbers of `array` from `index` on."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        return builder.load(_place(builder, *arguments), align=4)
+
+    return VECTOR(array, types.intp), code
+
+
+@intrinsic
+def store(context: BaseContext, array: types.Array, index: types.Integer, vector: _Vector) -> Any:
+    """Write a vector to `array` from `index` on."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        array, index, vector = arguments
+        builder.store(vector, _place(builder, array, index), align=4)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), code
+
+
+@intrinsic
+def splat(context: BaseContext, number: types.Float) -> Any:
+    """A vector of one number."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        undefined = ir.Constant(_FLOATS, ir.Undefined)
+        one = builder.insert_element(undefined, arguments[0], ir.IntType(32)(0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        return builder.shuffle_vector(one, undefined, zeros)
+
+    return VECTOR(types.float32), code
+
+
+@intrinsic
+def fma(context: BaseContext, x: _Vector, y: _Vector, z: _Vector) -> Any:
+    """Product of x and y, plus z, rounded once."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        x, y, z = arguments
+        return builder.fadd(builder.fmul(x, y, flags=("contract",)), z, flags=("contract",))
+
+    return VECTOR(VECTOR, VECTOR, VECTOR), code
+
+
+@intrinsic
+def total(context: BaseContext, x: _Vector) -> Any:
+    """The sum of a vector's numbers, in one order."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        (parts,) = arguments
+        half = LANES
+        while half > 1:  # the upper half onto the lower one
+            half //= 2
+            kind = ir.VectorType(ir.IntType(32), LANES)
+            order = [(lane + half) % LANES for lane in range(LANES)]
+            upper = builder.shuffle_vector(parts, parts, ir.Constant(kind, order))
+            parts = builder.fadd(parts, upper)
+        return builder.extract_element(parts, ir.IntType(32)(0))
+
+    return types.float32(VECTOR), code
+
+
+@intrinsic
+def where_equal(context: BaseContext, x: _Vector, y: _Vector, z: _Vector) -> Any:
+    """Numbers of z where x equals y, else 0."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        x, y, z = arguments
+        zeros = ir.Constant(_FLOATS, [0.0] * LANES)
+        return builder.select(builder.fcmp_ordered("==", x, y), z, zeros)
+
+    return VECTOR(VECTOR, VECTOR, VECTOR), code
