@@ -20,7 +20,7 @@ from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.models import RECONSTRUCTING_MODELS, TEXT_MODELS, build_model
 from clustered_fl.models.autoencoder import Autoencoder, build_autoencoder
 
-PATHS = ("sequential", "in_place", "stacked")
+PATHS = ("sequential", "stacked")
 """Those that a GPU can take."""
 SIDE_32 = ("le_net", "three_conv_net")
 """Networks for coloured images of 32 pixels; the others are given grey ones of 28."""
