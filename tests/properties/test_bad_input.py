@@ -34,8 +34,9 @@ def test_the_outcomes_can_be_told_apart():
 def test_the_words_of_the_workflow_are_the_names_of_its_rules(repository):
     from clustered_fl.ledger.schema import RESERVED
 
-    files = [repository / "Snakefile", *(repository / "workflow" / "rules").glob("*.smk")]
+    workflow = repository / "workflow"
+    files = [repository / "Snakefile", workflow / "Snakefile", *workflow.glob("rules/*.smk")]
     text = "\n".join(path.read_text() for path in files)
     rules = re.findall(r"^rule (\w+):", text, re.MULTILINE) + re.findall(r" as (\w+) with:", text)
-    restored = {f"restore_{kind}" for kind in ("encoder", "grouping", "run", "study")}
+    restored = {f"restore_{kind}" for kind in ("encoder", "grouping", "run")}
     assert {*rules, *restored, "none"} == {*RESERVED}

@@ -15,18 +15,10 @@ Word = Literal["sgd", "adam", "all", "last"]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,79}")
 RULES = (
-    "dataset",
-    "drift",
-    "partition",
-    "encoder",
-    "grouping",
-    "train",
-    "study",
-    "figure",
-    "table",
+    *("dataset", "drift", "partition", "encoder", "grouping", "train", "figure", "table"),
+    *("verdicts", "test_results", "report_site", "publish", "archive", "pages", "all", "default"),
+    *("restore_encoder", "restore_grouping", "restore_run"),
 )
-RULES += ("verdicts", "test_results", "report_site", "publish", "archive", "all")
-RULES += ("restore_encoder", "restore_grouping", "restore_run", "restore_study")
 RESERVED = frozenset((*RULES, "none"))
 """What neither a target nor a record can be called: names of rules, and the word for no name."""
 

@@ -83,6 +83,8 @@ def _require_one_home(ledgers: Mapping[str, Ledger]) -> None:
     """All papers share their targets and the folders of their records."""
     homes = dict.fromkeys(RESERVED, "a word of the workflow")
     homes |= dict.fromkeys(map(str.casefold, ledgers), "name of a paper")
+    studies = [name.casefold() for ledger in ledgers.values() for name in ledger.studies]
+    homes |= {f"{rule}_{n}": "a rule" for n in studies for rule in ("study", "restore_study")}
     for paper, ledger in ledgers.items():
         if paper.casefold() in RESERVED:
             raise InputError(f"{paper}: a word of the workflow is no name of a paper")
