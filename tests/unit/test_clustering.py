@@ -345,7 +345,7 @@ def train(inputs, grouping, folder, method, **changes):
         grouping=grouping,
         origin=ORIGIN,
         device="cpu",
-        path="sequential",
+        path="auto",
         workers=1,
         tell=lines.append,
     )

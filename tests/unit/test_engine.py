@@ -233,11 +233,23 @@ def test_a_path_that_cannot_train_a_run_is_refused() -> None:
         make_engine("word_lstm", STEP, path="compiled")
 
 
-def test_an_evaluation_drops_nothing() -> None:
-    engine = make_engine("mlp", ROUNDS["sgd"], dropout=0.9)
+@pytest.mark.parametrize("path", ["compiled", "sequential"])
+@pytest.mark.parametrize("name", ["mlp", "le_net", "leaf_cnn"])
+def test_scores_are_those_of_the_network(name: str, path: str) -> None:
+    engine = make_engine(name, ROUNDS["sgd"], path=path)
+    model, rows, network = engine.initial_model(), np.arange(23), engine.workload.build()
+    nn.utils.vector_to_parameters(model.clone(), network.parameters())
+    expected = literal_scores(network, (engine.task.x[rows].float() / 255 - 0.5) / 0.5)
+    (found,) = engine.workers.map(lambda each: engine.scorer(each)(rows), [model])
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_evaluation_drops_nothing(path: str) -> None:
+    engine = make_engine("mlp", ROUNDS["sgd"], path=path, dropout=0.9)
     start = engine.initial_model()
     engine.train(start[None], [0], 0)
-    plain = make_engine("mlp", ROUNDS["sgd"])
+    plain = make_engine("mlp", ROUNDS["sgd"], path=path)
     found = evaluate(engine, start[None], [0, 1, 2], [0, 0, 0])
     assert np.array_equal(found, evaluate(plain, start[None], [0, 1, 2], [0, 0, 0]))
 
@@ -286,8 +298,10 @@ def test_the_paths_agree_from_different_start_models(path: str) -> None:
     assert torch.equal(starts, before)
 
 
-def test_evaluation_equals_a_loop_over_clients() -> None:
-    engine = make_engine("small_conv_net", LocalSettings(epochs=1, batch_size=10, lr=0.1))
+@pytest.mark.parametrize("path", PATHS)
+def test_evaluation_equals_a_loop_over_clients(path: str) -> None:
+    settings = LocalSettings(epochs=1, batch_size=7, lr=0.1)
+    engine = make_engine("small_conv_net", settings, path=path)
     models = torch.stack([engine.initial_model(), engine.initial_model() * 0.5])
     found = evaluate(engine, models, [0, 1, 2], [0, 1, 0])
     for client, group in ((0, 0), (1, 1), (2, 0)):

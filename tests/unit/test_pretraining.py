@@ -82,7 +82,7 @@ def test_the_record_says_what_was_trained_on_what(trained, data):
     encoder = 16 * 9 + 16 + 16 * 4 * 9 + 4 + 16 * 6 + 6
     decoder = 6 * 16 + 16 + 4 * 16 * 4 + 16 + 16 * 4 + 1
     assert record["parameters"] == {"encoder": encoder, "decoder": decoder}
-    assert record["versions"].keys() == {"python", "torch", "numpy"}
+    assert record["versions"].keys() == {"python", "torch", "numpy", "numba"}
     assert record["cost"].keys() == {"seconds", "peak_memory_mb", "threads"}
 
 

@@ -80,7 +80,7 @@ def folder(data, federation, tmp_path_factory):
     datasets.save(data, files["data"])
     federations.save(federation, files["federation"], data.digest)
     where = {"out": place, "saved": place / "checkpoint", "grouping": None}
-    how = {"origin": ORIGIN, "device": "cpu", "path": "sequential", "workers": 1}
+    how = {"origin": ORIGIN, "device": "cpu", "path": "auto", "workers": 1}
     execute(RUN, **files, **where, **how, tell=lambda _: None)
     return place
 

@@ -149,7 +149,7 @@ def job(files, folder, method, grouping=None, **changes) -> dict:
     config |= {"training": TRAINING, "evaluate_every": 2, "keep_every": 0}
     config |= {"federation": {}} | changes
     where = {"out": folder, "saved": folder / "checkpoint", "grouping": grouping}
-    how = {"origin": ORIGIN, "device": "cpu", "path": "sequential", "workers": 1, "tell": ignore}
+    how = {"origin": ORIGIN, "device": "cpu", "path": "auto", "workers": 1, "tell": ignore}
     runs.execute(config, **files, **where, **how)
     return records.load_record(folder) | {"models": records.load_models(folder)}
 

@@ -5,7 +5,7 @@ operations than inside them. The loops of `compiled_kernels` do the same arithme
 are made once; they release Python's lock, so that threads train clients side by side.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from inspect import getsource
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from clustered_fl.engine import compiled_kernels, convolution_kernels, dense_kernels, vectors
-from clustered_fl.engine.compiled_kernels import Data, epoch_trainer
+from clustered_fl.engine.compiled_kernels import Data, epoch_trainer, scorer
 from clustered_fl.engine.convolution_kernels import MARGIN
 from clustered_fl.engine.dense_kernels import Rule, Weights
 from clustered_fl.engine.layout import Buffers, plan
@@ -28,14 +28,9 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-train_epoch = epoch_trainer(
-    digest(
-        [
-            getsource(m)
-            for m in (compiled_kernels, convolution_kernels, dense_kernels, vectors, dropout)
-        ]
-    )
-)
+_MODULES = compiled_kernels, convolution_kernels, dense_kernels, vectors, dropout
+_CODE = digest([getsource(module) for module in _MODULES])
+train_epoch, score = epoch_trainer(_CODE), scorer(_CODE)
 
 
 class _Bench:
@@ -44,7 +39,7 @@ class _Bench:
     def __init__(self, workload: Workload) -> None:
         task, batch = workload.task, workload.settings.batch_size
         largest = min(batch, max(len(rows) for rows in workload.federation.train))
-        self.plan = plan(workload.network, task.x.shape[2], largest)
+        self.plan, self.batch = plan(workload.network, task.x.shape[2], largest), largest
         sizes = [self.plan.parameters] * 3 + [self.plan.activations] * 2 + [self.plan.scratch]
         # PyTorch's memory begins at a multiple of 64 bytes, NumPy's does not.
         held = [torch.zeros(size).numpy() for size in sizes]
@@ -94,6 +89,20 @@ class Compiled(Sequential):
         simple = settings.optimiser == "sgd" and settings.clip is None
         plain = simple and settings.layers == "all"
         return plain and isinstance(workload.network, ConvNet) and _is_even(workload)
+
+    def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
+        """What gives scores [n, classes] of rows under a model [P], without dropout."""
+        bench, rule = self.workers.own(_Bench), self._rule._replace(dropout=0.0)
+        bench.load(model, self.workload.settings)
+        classes = int(bench.plan.layers[-1].outputs)
+
+        def scores(rows: np.ndarray) -> Tensor:
+            out = torch.empty(len(rows), classes)
+            how = bench.plan.layers, bench.buffers, self._data
+            score(*how, rows, bench.batch, rule, out.numpy())
+            return out
+
+        return scores
 
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
         workload, bench = self.workload, self.workers.own(_Bench)

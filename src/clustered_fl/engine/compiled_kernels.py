@@ -252,3 +252,24 @@ def epoch_trainer(code: str) -> Callable[..., float]:
         return loss
 
     return train_epoch
+
+
+def scorer(code: str) -> Callable[..., None]:
+    """A compiled function that writes the scores of all `rows` to `out` [n, classes].
+
+    It takes at most `batch` rows at once; `code` is as in `epoch_trainer`.
+    """
+
+    @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
+    def score(layers, buffers, data, rows, batch, rule, out):  # noqa: ANN001, ANN202
+        _ = code
+        last = layers[len(layers) - 1]
+        for first in range(0, len(rows), batch):
+            part = rows[first : first + batch]
+            _gather(data, part, layers[0], buffers.values)
+            _forward(layers, buffers, len(part), 0, 0, rule)
+            shape = len(part), stride(last.outputs)
+            scores = _part(buffers.values, last.output, shape)
+            out[first : first + len(part)] = scores[:, : last.outputs]
+
+    return score

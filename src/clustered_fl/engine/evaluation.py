@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from clustered_fl.engine.training import Engine
 
@@ -26,8 +26,8 @@ def evaluate(
 
     def one(pair: tuple[int, int], places: list[int]) -> np.ndarray:
         group, test = pair
-        network, rows = engine.workers.own().load(models[group]), engine.federation.test_sets[test]
-        return _means(engine, network, rows, [clients[i] for i in places], engine.task.score)
+        answer, rows = engine.scorer(models[group]), engine.federation.test_sets[test]
+        return _means(engine, answer, rows, [clients[i] for i in places], engine.task.score)
 
     means = np.empty(len(clients))
     for places, values in zip(members, engine.workers.map(one, pairs, members), strict=True):
@@ -43,21 +43,21 @@ def training_losses(engine: Engine, models: Tensor, clients: Sequence[int]) -> n
     train, loss = engine.federation.train, engine.task.loss
 
     def one(model: Tensor) -> list[np.ndarray]:
-        network = engine.workers.own().load(model)
-        return [_means(engine, network, train[client], [client], loss) for client in clients]
+        answer = engine.scorer(model)
+        return [_means(engine, answer, train[client], [client], loss) for client in clients]
 
     return np.stack(engine.workers.map(one, list(models)), axis=1)[..., 0]
 
 
 @torch.no_grad()
 def _means(
-    engine: Engine, network: nn.Module, rows: np.ndarray, clients: Sequence[int], measure: Callable
+    engine: Engine, answer: Callable, rows: np.ndarray, clients: Sequence[int], measure: Callable
 ) -> np.ndarray:
     """Mean of a sum of the task over the terms of `rows` [n], in the labels of each client."""
     totals, terms = np.zeros((2, len(clients)))
     for first in range(0, len(rows), BATCH):
         part = rows[first : first + BATCH]
-        answers = network(engine.workload.inputs(part))
+        answers = answer(part)
         for i, client in enumerate(clients):
             targets = engine.workload.targets(part, client)
             totals[i] += float(measure(answers, targets))

@@ -89,6 +89,11 @@ class Sequential:
         self.workers.map(one, range(len(clients)))
         return updates, losses.to(updates.device)
 
+    def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
+        """What gives scores of rows under a model [P], without dropout."""
+        network = self.workers.own().load(model)
+        return lambda rows: network(self.workload.inputs(rows))
+
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> Tensor:
         """Write one client's update to `out` [P]; returns the mean loss of its last epoch."""
         worker, descend = self._begin(start)

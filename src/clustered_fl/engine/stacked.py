@@ -23,7 +23,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from clustered_fl.engine.schedule import Schedule, build_schedule
-from clustered_fl.engine.sequential import Update
+from clustered_fl.engine.sequential import Sequential, Update
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import Trained, Workload
 from clustered_fl.models.dropout import buffers
@@ -174,11 +174,12 @@ class Stack:
             self._terms += terms.masked_fill(passed_over, 0)
 
 
-class Stacked:
+class Stacked(Sequential):
     """A step of every client at once, in stacks that fit into memory; a GPU needs no threads."""
 
     def __init__(self, workload: Workload, workers: Workers) -> None:
-        self._workload, self._objective = workload, Objective(workload)
+        super().__init__(workload, workers)
+        self._objective = Objective(workload)
         longest = max(len(rows) for rows in workload.federation.train)
         self._batch = min(workload.settings.batch_size, longest)
         passing = COPIES * 4 * self._objective.size + 2 * self._objective.saved_bytes(self._batch)
@@ -208,9 +209,9 @@ class Stacked:
         All parts but the last are of one size, so that one stack serves them, and clients with
         similarly many samples train together, so that few are idle.
         """
-        train, n = self._workload.federation.train, len(clients)
+        train, n = self.workload.federation.train, len(clients)
         order = sorted(range(n), key=lambda i: len(train[clients[i]]))
-        size = max(-(-n // -(-n // self._most)), FEWEST[self._workload.device.type])
+        size = max(-(-n // -(-n // self._most)), FEWEST[self.workload.device.type])
         return size, [order[first : first + size] for first in range(0, n, size)]
 
     def _stack(self, clients: int) -> Stack:
@@ -218,10 +219,10 @@ class Stacked:
         if clients not in self._stacks:
             while len(self._stacks) >= KEPT:
                 del self._stacks[next(iter(self._stacks))]
-            device = self._workload.device.type
+            device = self.workload.device.type
             record = captured if device == "cuda" else _at_once
             shape = (BLOCK[device], clients, self._batch)
-            self._stacks[clients] = Stack(self._workload, self._objective, shape, record)
+            self._stacks[clients] = Stack(self.workload, self._objective, shape, record)
         return self._stacks[clients]
 
 

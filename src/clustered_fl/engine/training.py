@@ -7,6 +7,7 @@ and whatever clients are trained beside it; `stacked` alone cannot promise it on
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
@@ -82,6 +83,13 @@ class Engine:
                 f"a learning rate below {self.settings.lr} or a gradient clip may help"
             )
         return updates, losses
+
+    def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
+        """What gives the network's answers to rows under a model [P]; for one thread of `workers`.
+
+        The next call on the same thread takes its place.
+        """
+        return self._path.scorer(model)
 
     def gradients(self, models: Sequence[Tensor], clients: Sequence[int]) -> Tensor:
         """Full gradient of each client's risk at its model [P]: [n, P] (CFL eq. 46)."""
