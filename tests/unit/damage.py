@@ -63,11 +63,10 @@ def finish(folder: Path) -> None:
         how = {"device": "cpu", "path": "sequential", "workers": 1, "tell": silent}
         runs.execute(config | asked, **inputs, **paths, **how, origin=ORIGIN)
         asked = {"method": {"name": "pacfl", "clusters": 2}}
-        group.execute(
-            config | asked, **inputs, encoder=None, out=own / "grouping", origin=ORIGIN, tell=silent
-        )
+        about = {"saved": own / "none", "origin": ORIGIN, "device": "cpu", "tell": silent}
+        group.execute(config | asked, **inputs, encoder=None, out=own / "grouping", **about)
         asked = {"model": {"name": "conv_autoencoder"}, "training": {"epochs": 1}}
-        encode.execute(asked, inputs["data"], own / "encoder", ORIGIN, silent)
+        encode.execute(asked, inputs["data"], own / "encoder", **about)
         study.execute(STUDY | {"settings": {"points_per_client": 20 + seed}}, ORIGIN, own / "study")
         _rest(own, seed)
 

@@ -160,7 +160,7 @@ def test_schedule_judges_the_halves_that_it_would_make():
     engine = make_engine(100 * np.pad(places, ((0, 0), (0, 3))), groups=range(8), noise=0.0)
     engine.federation = replace(engine.federation, groups=np.repeat(np.arange(4), 2))
     for linkage, nodes in (("single", 3), ("complete", 1)):
-        state, _ = run(engine, cfl.Settings(schedule=(0,), linkage=linkage), 1)
+        state, _ = run(engine, cfl.Settings(schedule=(1,), linkage=linkage), 2)
         assert len(state.tree) == nodes, linkage
 
 

@@ -232,7 +232,7 @@ def test_changed_clients_hold_blocks_of_their_own(digits):
 def test_what_changes_is_saved(digits, tmp_path):
     settings = DISJOINT | {"newcomers": 1, "changed": 1}
     federation = build_federation(digits, 0, "disjoint_labels", **settings)
-    save(federation, tmp_path / "f.safetensors")
+    save(federation, tmp_path / "f.safetensors", "")
     found, _ = load(tmp_path / "f.safetensors")
     assert everything(found) == everything(federation)
     assert found.newcomers == 8

@@ -16,22 +16,18 @@ from clustered_fl.data.dataset import header_of
 from clustered_fl.data.registry import read_registry
 from clustered_fl.errors import InputError
 from clustered_fl.files import recover
-from clustered_fl.groupings import grouping_module
 from clustered_fl.ledger.reading import load_ledger
-from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
 from clustered_fl.ledger.settings import Settings, read_settings
 from clustered_fl.ledger.written import SECTIONS, Ledger
-from clustered_fl.methods import method_module
-from clustered_fl.models import model_entry
 from clustered_fl.records import index
 from clustered_fl.records.archive import Key
 from clustered_fl.workflow.archived import Archives
 from clustered_fl.workflow.artefacts import Artefacts
 from clustered_fl.workflow.checks import check
-from clustered_fl.workflow.clients import Clients, code_of
-from clustered_fl.workflow.declared import declared
+from clustered_fl.workflow.clients import Clients
+from clustered_fl.workflow.entries import entries_of
 from clustered_fl.workflow.fingerprint import fingerprint
-from clustered_fl.workflow.kinds import SHORT, UNKNOWN, Entry, Kind
+from clustered_fl.workflow.kinds import SHORT, Kind
 from clustered_fl.workflow.places import HERE, LEDGERS, Places
 from clustered_fl.workflow.present import Present
 
@@ -84,7 +80,8 @@ class Plan:
         self.grouping = self._kind("grouping", "groupings/{name}/seed{seed}")
         self.run = self._kind("run", "runs/{name}/seed{seed}")
         for ledger in every:
-            self._add(ledger)
+            for kind, entries in entries_of(ledger, settings).items():
+                getattr(self, kind).entries.update(entries)
         configs = [e.config for kind in (self.run, self.grouping) for e in kind.entries.values()]
         self.clients = Clients(configs, self.data, self.results)
         self.artefacts = Artefacts(every, self.kinds, self.results, settings, places)
@@ -150,44 +147,6 @@ class Plan:
     def kinds(self) -> tuple[Kind, ...]:
         """Everything that leaves records."""
         return (self.encoder, self.grouping, self.run, self.study)
-
-    def _add(self, ledger: Ledger) -> None:
-        scale = self.settings.scale
-        code = ("clustered_fl.jobs.encode:execute",)
-        for name, config in resolved_encoders(ledger, scale).items():
-            minutes = ledger.encoders[name].minutes.get(scale, UNKNOWN)
-            self.encoder.entries[name] = Entry(config, (0,), code, name, minutes=minutes)
-        for name, found in resolved_groupings(ledger, scale).items():
-            self.grouping.entries[name] = self._grouping(name, found, ledger)
-        for name, found in resolved_runs(ledger, scale).items():
-            self.run.entries[name] = self._run(found, ledger)
-        for name, study in ledger.studies.items():
-            module, _, function = f"clustered_fl.theory.{study.function}".rpartition(".")
-            settings = study.settings | study.scales.get(scale, {})
-            config = {"function": study.function, "settings": settings}
-            tables = declared(module, function).tables
-            self.study.entries[name] = Entry(config, (0,), (module,), name, tables=tables)
-
-    def _grouping(self, name: str, found: dict[str, Any], ledger: Ledger) -> Entry:
-        config, seeds = found["config"], tuple(found["seeds"][: self.settings.seeds])
-        method = grouping_module(config["method"].get("name", ""))
-        code = ["clustered_fl.jobs.group:execute", method]
-        if config["profiler"]:  # its network is built anew
-            code.append(model_entry(ledger.runs[config["profiler"]].model["name"]))
-        networks = (("encoder", config["encoder"]), ("run", config["profiler"]))
-        rests_on = tuple((kind, each) for kind, each in networks if each)
-        minutes = ledger.groupings[name].minutes.get(self.settings.scale, UNKNOWN)
-        about = (name, rests_on, code_of(config))
-        return Entry(config, seeds, tuple(code), *about, minutes=minutes)
-
-    def _run(self, found: dict[str, Any], ledger: Ledger) -> Entry:
-        config, seeds = found["config"], tuple(found["seeds"][: self.settings.seeds])
-        modules = method_module(config["method"]["name"]), model_entry(config["model"]["name"])
-        code = ("clustered_fl.jobs.train:execute", *modules)
-        rests_on = (("grouping", config["grouping"]),) if config["grouping"] else ()
-        minutes = ledger.runs[found["family"]].minutes.get(self.settings.scale, UNKNOWN)
-        about = (found["family"], rests_on, code_of(config), found["memory_mb"], minutes)
-        return Entry(config, seeds, code, *about)
 
     def kind_of(self, name: str) -> Kind:
         """Whether a name is that of a run, a grouping or an encoder."""

@@ -1,0 +1,71 @@
+"""What a ledger asks for at one scale: each entry with its code, and what it rests on."""
+
+from typing import Any
+
+from clustered_fl.groupings import grouping_module
+from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings, resolved_runs
+from clustered_fl.ledger.settings import Settings
+from clustered_fl.ledger.written import Ledger
+from clustered_fl.methods import method_module
+from clustered_fl.models import model_entry
+from clustered_fl.workflow.clients import code_of
+from clustered_fl.workflow.declared import declared
+from clustered_fl.workflow.kinds import UNKNOWN, Entry
+
+
+def entries_of(ledger: Ledger, settings: Settings) -> dict[str, dict[str, Entry]]:
+    """Kind of record -> name -> entry.
+
+    Raises: InputError if a method, a network or a study is named that does not exist.
+    """
+    groupings, runs = (of(ledger, settings.scale) for of in (resolved_groupings, resolved_runs))
+    return {
+        "encoder": _encoders(ledger, settings),
+        "grouping": {n: _grouping(n, each, ledger, settings) for n, each in groupings.items()},
+        "run": {name: _run(each, ledger, settings) for name, each in runs.items()},
+        "study": _studies(ledger, settings),
+    }
+
+
+def _encoders(ledger: Ledger, settings: Settings) -> dict[str, Entry]:
+    code, found = ("clustered_fl.jobs.encode:execute",), {}
+    for name, config in resolved_encoders(ledger, settings.scale).items():
+        minutes = ledger.encoders[name].minutes.get(settings.scale, UNKNOWN)
+        found[name] = Entry(config, (0,), code, name, minutes=minutes)
+    return found
+
+
+def _grouping(name: str, found: dict[str, Any], ledger: Ledger, settings: Settings) -> Entry:
+    config, seeds = found["config"], tuple(found["seeds"][: settings.seeds])
+    method = grouping_module(config["method"].get("name", ""))
+    code = ["clustered_fl.jobs.group:execute", method]
+    if config["profiler"]:  # its network is built anew
+        code.append(model_entry(ledger.runs[config["profiler"]].model["name"]))
+    networks = (("encoder", config["encoder"]), ("run", config["profiler"]))
+    rests_on = tuple((kind, each) for kind, each in networks if each)
+    minutes = ledger.groupings[name].minutes.get(settings.scale, UNKNOWN)
+    about = (name, rests_on, code_of(config))
+    return Entry(config, seeds, tuple(code), *about, minutes=minutes)
+
+
+def _run(found: dict[str, Any], ledger: Ledger, settings: Settings) -> Entry:
+    config, seeds = found["config"], tuple(found["seeds"][: settings.seeds])
+    modules = method_module(config["method"]["name"]), model_entry(config["model"]["name"])
+    code = ("clustered_fl.jobs.train:execute", *modules)
+    rests_on = (("grouping", config["grouping"]),) if config["grouping"] else ()
+    minutes = ledger.runs[found["family"]].minutes.get(settings.scale, UNKNOWN)
+    about = (found["family"], rests_on, code_of(config), found["memory_mb"], minutes)
+    return Entry(config, seeds, code, *about)
+
+
+def _studies(ledger: Ledger, settings: Settings) -> dict[str, Entry]:
+    found = {}
+    for name, study in ledger.studies.items():
+        module, _, function = f"clustered_fl.theory.{study.function}".rpartition(".")
+        own = study.settings | study.scales.get(settings.scale, {})
+        config, tables = (
+            {"function": study.function, "settings": own},
+            declared(module, function).tables,
+        )
+        found[name] = Entry(config, (0,), (module,), name, tables=tables)
+    return found
