@@ -286,10 +286,11 @@ def run(place: Place) -> Iterator[Row]:
     about = {"data": dataset.note or dataset.name, "path": made.path}
     for completed in rounds(training):
         if completed % 25 == 0 or completed == config["rounds"]:
-            scores = [row for row in training.rows if row[1::2] == ("client", "accuracy")]
-            last = [row[4] for row in scores if row[0] == scores[-1][0]]
             row = about | {"rounds": completed, "seconds": time.perf_counter() - began}
-            row |= {"accuracy": float(np.mean(last)), "groups": len(training.state.models)}
+            row |= {
+                "accuracy": float(np.mean(training.rows.last("accuracy"))),
+                "groups": len(training.state.models),
+            }
             yield row | {"peak_gb": place.peak_gb()}
 
 

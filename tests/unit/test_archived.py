@@ -119,7 +119,7 @@ def test_what_was_computed_by_other_code_is_not_taken(planned, published, monkey
 
 
 def test_clients_made_by_other_code_make_other_records(planned, published, monkeypatch):
-    monkeypatch.setattr("clustered_fl.workflow.plan.code_of", lambda config: "other")
+    monkeypatch.setattr("clustered_fl.workflow.entries.code_of", lambda config: "other")
     assert {key.kind for key in planned().archives.taken} == {"study", "encoder"}
 
 

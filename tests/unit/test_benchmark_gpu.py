@@ -38,7 +38,11 @@ def test_every_step_is_taken_and_reported(gpu, measured):
         assert all(row.get("equal", True) for row in known["rows"]), known["rows"]
         assert f"## {name}" in lines
     paths = {(row["model"], row["path"]) for row in steps["equality"]["rows"]}
-    assert {("mlp", "stacked"), ("word_lstm", "in_place"), ("conv_autoencoder", "encoder")} <= paths
+    assert {
+        ("mlp", "stacked"),
+        ("word_lstm", "sequential"),
+        ("conv_autoencoder", "encoder"),
+    } <= paths
     differing = [row for row in steps["equality"]["rows"] if row["path"] == "stacked"]
     assert any(row["step"] > 0 for row in differing)
     assert {row["path"] for row in steps["speed"]["rows"]} >= {"plain loop", "stacked", "tuned"}

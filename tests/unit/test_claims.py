@@ -216,7 +216,7 @@ CONTENT = {
     "groupings": {"group": GROUPING},
     "tables": {"table": TABLE},
     "studies": {"toy": {"purpose": "p", "function": "f.g"}},
-    "artefacts": {"fig": ARTEFACT | {"notebook": "n"}},
+    "artefacts": {"fig": ARTEFACT | {"notebook": "n.ipynb"}},
     "claims": {},
 }
 

@@ -19,7 +19,7 @@ from clustered_fl.encoders.storage import load_encoder
 from clustered_fl.encoders.training import Reconstruction, embed
 from clustered_fl.engine import checkpoint
 from clustered_fl.errors import InputError
-from clustered_fl.files import digest, read_json, write_json
+from clustered_fl.files import digest, read_json
 from clustered_fl.groupings import flt, pca_kmeans_hc, signatures
 from clustered_fl.groupings.clients import clients_of
 from clustered_fl.jobs import train as runs
@@ -317,8 +317,9 @@ def test_a_checkpoint_of_another_grouping_or_encoder_is_not_continued(
     method = TUNED | ({"lr": 0.1} if changed == "lr" else {})
     if changed == "encoder":
         shutil.copytree(inputs["encoder"], tmp_path / "encoder")
-        record = read_json(tmp_path / "encoder" / records.RECORD)
-        write_json(tmp_path / "encoder" / records.RECORD, record | {"losses": [1.0]})
+        record = read_json(inputs["encoder"] / records.RECORD)
+        del record["digest"]
+        seal.write(tmp_path / "encoder", record | {"losses": [1.0]}, {}, record["files"])
         inputs = inputs | {"encoder": tmp_path / "encoder"}
     group(inputs, tmp_path / "out", method, **changes)
     assert trainings["epochs"] == CLIENTS_IN_ALL

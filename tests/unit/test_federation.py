@@ -176,7 +176,7 @@ def test_altered_header_is_told(federation, tmp_path, good, bad):
 
 def test_a_federation_of_another_seed_is_told(digits, federation, tmp_path):
     path = tmp_path / "f.safetensors"
-    save(federation, path, made_by=["settings", 0])
+    save(federation, path, "0" * 64, ["settings", 0])
     load(path, made_by=["settings", 0])
     load(path)
     with pytest.raises(InputError, match="is damaged .it is that of another partition or seed"):

@@ -83,7 +83,7 @@ def test_the_record_says_what_was_trained_on_what(trained, data):
     decoder = 6 * 16 + 16 + 4 * 16 * 4 + 16 + 16 * 4 + 1
     assert record["parameters"] == {"encoder": encoder, "decoder": decoder}
     assert record["versions"].keys() == {"python", "torch", "numpy", "numba"}
-    assert record["cost"].keys() == {"seconds", "peak_memory_mb", "threads"}
+    assert record["cost"].keys() >= {"seconds", "peak_memory_mb", "threads"}
 
 
 def literal_training(data, epochs, rows):

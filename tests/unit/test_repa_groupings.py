@@ -192,7 +192,7 @@ def test_runs_that_are_no_profilers_are_told(tmp_path, data, federation):
     none = record(tmp_path / "c", {"node0.updates": one})
     assert load(none).startswith("run encoder has models of 0 groups;")
     (none / records.MODELS).write_bytes(b"half a fi")
-    assert load(none).startswith(f"cannot read {none / records.MODELS}: ")
+    assert load(none).startswith(f"{none / records.MODELS} is damaged ")
     assert load(tmp_path / "absent").startswith("cannot read ")
     small = load_profiler(record(tmp_path / "d", {"node0.model": one}), data, federation)
     assert sentence(small.network).startswith("run encoder has 4 parameters, for these images")

