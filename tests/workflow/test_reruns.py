@@ -92,9 +92,7 @@ def test_other_data_are_a_reason_once(complete, data):
 def test_a_record_stays_until_the_new_one_is_whole(complete):
     before = (complete.root / RECORD).read_bytes()
     again = ("--cores", "1", "--forcerun", "train")
-    with complete.edited(
-        "src/clustered_fl/files.py", "    beside = path", "    1 / 0\n    beside = path"
-    ):
+    with complete.edited("src/clustered_fl/files.py", "        beside.touch()", "        1 / 0\n"):
         _, text = complete.snakemake(*again)
     assert "ZeroDivisionError" in text, text
     assert (complete.root / RECORD).read_bytes() == before
