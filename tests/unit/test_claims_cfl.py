@@ -175,7 +175,7 @@ RISING = np.linspace(-0.5, 0.5, 12)
 
 @pytest.mark.parametrize(
     ("correct", "positive", "mnist"),
-    [("CFL-F7-a", "CFL-F7-e", True), ("CFL-F7-b", "CFL-F7-f", False)],
+    [("CFL-F7-a", "CFL-F7-g", True), ("CFL-F7-b", "CFL-F7-f", False)],
 )
 def test_f7_shares_of_the_rounds_from_round_10_on(by_round, correct, positive, mnist):
     """Of rounds 10 to 13 three have a positive gap, and all a correct bipartition."""
@@ -221,14 +221,14 @@ def test_the_settings_that_the_paper_leaves_open_are_read_from_runs_of_their_own
         for n, gap in ((20, -0.2), (100, 0.3))
     }
     evidence = runs(cfl_mnist_batch_20=members)
-    found = {claim: variants(LEDGER.claims[claim]) for claim in ("CFL-F6-a", "CFL-F7-e")}
+    found = {claim: variants(LEDGER.claims[claim]) for claim in ("CFL-F6-a", "CFL-F7-g")}
     with_20 = {claim: each["batch size 20"] for claim, each in found.items()}
     ledger = LEDGER.model_copy(update={"claims": with_20})
     assert judging.result(ledger, "CFL-F6-a", evidence) == (
         exactly(gap_at_20=-0.2, correct_at_20=1.0),
         False,
     )
-    assert judging.result(ledger, "CFL-F7-e", evidence) == (
+    assert judging.result(ledger, "CFL-F7-g", evidence) == (
         exactly(positive_gap=1.0, correct=1.0),
         True,
     )
