@@ -161,9 +161,7 @@ def test_readme_shows_every_figure_and_claim_and_links_to_what_is_there(publishe
     assert {"toy_fig1.ipynb", "toy_fig1.png", "toy_table1.ipynb", "toy_table1.csv"} <= set(links)
     here = [link for link in links if not link.startswith("..")]
     assert [link for link in here if not (folder / link).is_file()] == []
-    assert [link for link in links if "papers" in link] == [
-        f"../../../config/papers/toy.yaml#L{line}" for line in (5, 6, 8)
-    ]
+    assert links.count("../../../config/papers/toy.yaml") == 3
     assert links.count("../../../notebooks/toy/x.ipynb") == 3
     assert all(f"| {claim} |" in text for claim in LEDGER.claims)
     assert "Not made at this scale." in text

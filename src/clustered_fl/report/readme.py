@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.report import site
@@ -30,21 +28,16 @@ def write_paper(paper: PaperEntry, summary: Mapping[str, Any], written: Path, ou
 
     Args:
         summary: its scale and its source of data.
-        written: folder of the ledgers, to whose entries it links.
+        written: folder of the ledgers, to which it links. (Not to their lines, which change.)
         out: where it is written.
-    Raises: InputError if the ledger cannot be read.
     """
     name = paper.ledger.paper
-    lines = _lines(written / f"{name}.yaml")
     place = Path("figures", summary["scale"], name)
     about = {"paper": paper, "summary": summary, "kinds": kinds(paper.verdicts)}
     about |= {"found": found, "seeds": seeds(paper.verdicts)}
     about["given"] = [word for word, count in counts(paper.verdicts).items() if count]
     about |= {
-        "entries": {
-            each: f"{os.path.relpath(written / f'{name}.yaml', place)}#L{line}"
-            for each, line in lines.items()
-        },
+        "written": os.path.relpath(written / f"{name}.yaml", place),
         "notebooks": os.path.relpath("notebooks", place),
     }
     (out / FILE).write_text(site.rendered("readme.md", about), encoding="utf-8")
@@ -93,13 +86,3 @@ def seeds(verdicts: list[Verdict]) -> str:
     """On how many seeds claims rest: `1`, `1 to 3`; "" if none was measured."""
     numbers = sorted({int(each.seeds) for each in verdicts if each.seeds})
     return " to ".join(dict.fromkeys(str(each) for each in (*numbers[:1], *numbers[-1:])))
-
-
-def _lines(path: Path) -> dict[str, int]:
-    """Artefact -> line of its entry in a ledger."""
-    try:
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    sections = {key.value: value for key, value in root.value}
-    return {key.value: key.start_mark.line + 1 for key, _ in sections["artefacts"].value}

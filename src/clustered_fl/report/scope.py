@@ -26,7 +26,7 @@ class Scope:
         scale: of these results.
         source: what their data are: builtin or real.
         guide: Markdown that says how to add a method; shown beside a benchmark.
-        written: folder of the ledgers, to whose entries published pages link.
+        written: folder of the ledgers, to which published pages link.
         published: folder of a scale where artefacts are taken from; they are as they are there, but
             for executed notebooks that left the same numbers here.
     """
