@@ -119,6 +119,16 @@ class Artefacts:
         """Names of all artefacts of one kind, for a wildcard's constraint."""
         return "|".join(name for name, each in self.entries.items() if each.kind == kind) or "none"
 
+    def targets(self, names: Iterable[str]) -> list[str]:
+        """What asking for artefacts asks for: their files, and those of the studies they show.
+
+        Snakemake does not miss a file in between, so that a table that was deleted would stay so.
+        """
+        chosen = [name for name in names if name in self.entries]
+        reads = [read for name in chosen for read in self._reads(name)]
+        studies = [f for kind, own in reads if kind.name == "study" for f in kind.files_of(own)]
+        return [*self.files(chosen), *dict.fromkeys(studies)] if chosen else []
+
     def files(self, names: Iterable[str] | None = None) -> list[str]:
         """What artefacts leave, all of them if none is named: pages, figures and tables."""
         chosen = [name for name in (names or self.entries) if name in self.entries]
