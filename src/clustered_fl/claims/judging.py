@@ -5,7 +5,7 @@ is therefore given only where the mean keeps two standard errors from the bound 
 seeds where there are several, over test images where there is one (`Estimate`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -56,21 +56,22 @@ def judge(holds_if: Mapping[str, str], measured: list[Measured]) -> str:
     if any(np.isnan(value) for value in mean.values()):
         return "INCONCLUSIVE"
     agree = np.mean([bounds.holds(holds_if, one) for one in measured])
-    if bounds.holds(holds_if, mean):
-        clear = all(is_clear for _, is_clear in _compared(holds_if, measured))
+    compared = list(_compared(holds_if, mean, errors_of(measured)))
+    if all(met for met, _ in compared):
+        clear = all(is_clear for _, is_clear in compared)
         return "CONFIRMED" if clear and agree >= AGREEMENT else "INCONCLUSIVE"
-    clear = any(is_clear for met, is_clear in _compared(holds_if, measured) if not met)
+    clear = any(is_clear for met, is_clear in compared if not met)
     return "REFUTED" if clear and 1 - agree >= AGREEMENT else "INCONCLUSIVE"
 
 
-def _compared(holds_if: Mapping[str, str], measured: list[Measured]) -> Iterable[tuple[bool, bool]]:
+def _compared(
+    holds_if: Mapping[str, str], mean: Measured, errors: Measured
+) -> Iterator[tuple[bool, bool]]:
     """Of every comparison: whether the mean meets it, and whether by a clear margin or equality."""
-    mean, errors = mean_of(measured), errors_of(measured)
     for name, bound in holds_if.items():
         for sign, limit in bounds.parsed(bound):
-            met = bounds.COMPARISONS[sign](mean[name], limit)
-            margin = abs(mean[name] - limit)
-            yield met, sign == "=" or margin >= ERRORS * errors[name]
+            clear = sign == "=" or abs(mean[name] - limit) >= ERRORS * errors[name]
+            yield bounds.COMPARISONS[sign](mean[name], limit), clear
 
 
 def settled(found: list[str]) -> str:

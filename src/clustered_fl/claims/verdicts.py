@@ -40,11 +40,16 @@ Families = dict[str, list[str]]
 class Setting(NamedTuple):
     """A claim measured with one value of a setting that the paper leaves open.
 
-    `measured` has the numbers of every seed, none where a run was not computed.
+    Attributes:
+        label: setting and value, "" for the ledger's own.
+        measured: the numbers of every seed, none where a run was not computed.
+        verdict: by this value alone.
     """
 
+    label: str
     bound: Bound
     measured: list[Measured]
+    verdict: str
 
 
 def evaluate(ledger: Ledger, records: pd.DataFrame, scale: Scale, source: str) -> pd.DataFrame:
@@ -72,7 +77,8 @@ def evaluate(ledger: Ledger, records: pd.DataFrame, scale: Scale, source: str) -
 def _row(
     claim: Claim, ledger: Ledger, known: Evidence, families: Families, scale: Scale, source: str
 ) -> dict[str, object]:
-    settings = [_measured(each, ledger, known, families) for each in variants(claim).values()]
+    every = variants(claim).items()
+    settings = [_measured(label, each, ledger, known, families) for label, each in every]
     own = settings[0]
     return {
         "paper": ledger.paper,
@@ -80,7 +86,7 @@ def _row(
         "kind": claim.kind,
         "statement": claim.statement,
         "published": claim.published or _published(own.bound, known),
-        "measured": _text(claim, settings),
+        "measured": _text(settings),
         "holds_if": bounds.text(claim.holds_if),
         "seeds": len(own.measured),
         "scale": scale,
@@ -90,25 +96,30 @@ def _row(
     }
 
 
-def _measured(claim: Claim, ledger: Ledger, known: Evidence, families: Families) -> Setting:
+def _measured(
+    label: str, claim: Claim, ledger: Ledger, known: Evidence, families: Families
+) -> Setting:
     function = measure_of(claim)
     bound = bind(claim.measure, function, ledger)
     where, seeds = f"measure {bound.function}", _by_seed(bound, known, families)
-    return Setting(bound, [call(function, where, bound.arguments, evidence=one) for one in seeds])
+    found = [call(function, where, bound.arguments, evidence=one) for one in seeds]
+    return Setting(label, bound, found, judge(claim.holds_if, found) if found else "NOT RUN")
 
 
-def _text(claim: Claim, settings: list[Setting]) -> str:
+def _text(settings: list[Setting]) -> str:
     """What was measured; of every other value of a setting with the verdict that it would give."""
-    parts = []
-    for label, setting in zip(variants(claim), settings, strict=True):
-        text = text_of(setting.measured) if setting.measured else ""
-        word = judge(claim.holds_if, setting.measured) if setting.measured else "NOT RUN"
-        parts.append(f"with {label}: {text} ({word})" if label else text)
-    return "; ".join(filter(None, parts)) if settings[0].measured else ""
+    own, *others = settings
+    if not own.measured:
+        return ""
+    told = [text_of(own.measured)]
+    for other in others:
+        text = text_of(other.measured) if other.measured else ""
+        told.append(f"with {other.label}: {text} ({other.verdict})")
+    return "; ".join(told)
 
 
 def _verdict(claim: Claim, settings: list[Setting]) -> str:
-    verdict = settled([judge(claim.holds_if, setting.measured) for setting in settings])
+    verdict = settled([setting.verdict for setting in settings])
     holds = verdict == "CONFIRMED" and claim.by_construction
     return "BY CONSTRUCTION" if holds else verdict
 
