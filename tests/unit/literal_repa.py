@@ -40,6 +40,22 @@ def described(codes, names):
     return np.array([statistic(column, name) for name in names for column in columns])
 
 
+def second_moments(codes):
+    """Covariances of every two dimensions, one with itself too, and correlations of different."""
+    n, e = codes.shape
+    means = [sum(row[d] for row in codes) / n for d in range(e)]
+
+    def covariance(a, b):
+        return sum((row[a] - means[a]) * (row[b] - means[b]) for row in codes) / n
+
+    def correlation(a, b):
+        spread = math.sqrt(covariance(a, a) * covariance(b, b))
+        return covariance(a, b) / spread if spread else 0.0
+
+    pairs = [(a, b) for a in range(e) for b in range(a, e)]
+    return [covariance(*p) for p in pairs], [correlation(a, b) for a, b in pairs if a != b]
+
+
 def shortened(vector):
     length = math.sqrt(sum(v * v for v in vector))
     return vector / length if length else vector

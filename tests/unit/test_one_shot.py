@@ -9,7 +9,15 @@ from literal_cfl import NINE, make_engine
 from clustered_fl.engine import checkpoint
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.distances import components, same_group
-from clustered_fl.methods import fedavg, flt_code, load_method, local, one_shot, oracle
+from clustered_fl.methods import (
+    fedavg,
+    flt_code,
+    load_method,
+    local,
+    one_shot,
+    one_shot_within,
+    oracle,
+)
 from clustered_fl.methods.one_shot import alike
 from clustered_fl.methods.state import State, participants
 from clustered_fl.options import call
@@ -166,3 +174,40 @@ def test_the_public_code_needs_no_relatedness_for_its_fedavg_and_local(related):
 def test_a_relatedness_is_not_the_users_to_write():
     with pytest.raises(InputError, match="method one_shot: relatedness = .* is not allowed"):
         call(one_shot.Settings, "method one_shot", {"relatedness": [[1]]})
+
+
+# ---- Participants within clusters ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.34, 0.7])
+def test_participants_within_clusters_are_a_share_of_each(fraction):
+    engine, groups = make_engine(), np.array(NINE)
+    settings = one_shot_within.Settings(fraction=fraction, relatedness=BLOCKS)
+    state, seen = one_shot_within.init(engine, settings), []
+    for number in range(20):
+        clients = one_shot_within.drawn(state, engine, fraction, number)
+        assert clients == sorted(set(clients))
+        for group in set(NINE):
+            wanted = max(1, round(fraction * (groups == group).sum()))
+            assert (groups[clients] == group).sum() == wanted
+        seen.append(tuple(clients))
+    assert len(set(seen)) > 1
+
+
+def test_only_the_draw_differs_from_one_shot():
+    """Where all take part nothing does; else the models are those of the literal algorithm."""
+    engine = make_engine()
+    whole = {"fraction": 1.0, "relatedness": BLOCKS}
+    found = run(one_shot_within, engine, one_shot_within.Settings(**whole))
+    assert_same_run(found, run(one_shot, engine, one_shot.Settings(**whole)), exactly=True)
+    settings = one_shot_within.Settings(fraction=0.5, relatedness=BLOCKS)
+    state = one_shot_within.init(engine, settings)
+    before, clients = state.models.clone(), one_shot_within.drawn(state, engine, 0.5, 0)
+    updates, _ = engine.train(state.models_of(clients), clients, 0)
+    state, rows = one_shot_within.round_(state, engine, settings, 0)
+    assert sorted(row[2] for row in rows if row[3] == "loss") == clients
+    for group in range(len(before)):
+        own = [at for at, client in enumerate(clients) if state.grouping[client] == group]
+        sizes = engine.federation.sizes[[clients[at] for at in own]]
+        mean = sum(size * updates[at] for at, size in zip(own, sizes, strict=True)) / sizes.sum()
+        torch.testing.assert_close(state.models[group], before[group] + mean)

@@ -126,6 +126,32 @@ def test_a_dimension_without_spread_has_neither_skewness_nor_kurtosis():
     assert found.tolist() == [0] * 6
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 50])
+def test_statistics_of_pairs_of_dimensions_are_those_of_loops(n):
+    codes = np.random.default_rng(n).gamma(2.0, size=(n, 4))
+    codes[:, 2] = 5.0  # has no spread
+    covariance, correlation = literal.second_moments(codes)
+    found = statistics.described(codes, ("covariance", "correlation"))
+    np.testing.assert_allclose(found, covariance + correlation, rtol=1e-9, atol=1e-9)
+
+
+def test_components_are_eigenvectors_of_the_covariance_with_one_sign():
+    axes = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    codes = np.random.default_rng(1).normal(size=(200, 3)) * [3.0, 2.0, 1.0] @ axes[:3]
+    found = statistics.described(codes, ("pc2", "pc1")).reshape(2, 4)
+    _, vectors = np.linalg.eigh(np.cov(codes.T))
+    for own, expected in zip(found, (vectors[:, -2], vectors[:, -1]), strict=True):
+        assert own[np.abs(own).argmax()] > 0
+        assert abs(own @ expected) == pytest.approx(1)
+    np.testing.assert_allclose(statistics.described(-codes, ("pc2", "pc1")), found.ravel())
+
+
+def test_a_direction_along_which_nothing_varies_is_no_component():
+    line = np.outer(np.arange(5.0), [3.0, -4.0])
+    found = statistics.described(line, ("pc1", "pc2", "pc3"))
+    np.testing.assert_allclose(found, [-0.6, 0.8, 0, 0, 0, 0], atol=1e-12)
+
+
 def test_known_moments():
     values = np.array([[0.0], [0.0], [0.0], [4.0]])  # a coin with probability one quarter
     skewness, kurtosis = statistics.described(values, ("skewness", "kurtosis"))

@@ -463,5 +463,8 @@ def test_accuracy_is_of_training_and_of_holdout_clients_by_images_and_by_clients
     assert table.loc[("HO", 0), "unweighted"] == pytest.approx(45)
     assert table["clients"].xs("VAL").tolist() == [3, 3]
     assert table["clients"].xs("HO").tolist() == [2, 2]
+    assert table["images"].tolist() == [4, 4, 100, 100]
     ends = validation.last(table.reset_index(), tests=2)
     assert ends.loc["VAL", "unweighted"] == pytest.approx(40)
+    early = validation.last(table.reset_index(), tests=2, until=4)
+    assert early.loc["VAL", "unweighted"] == pytest.approx(20)

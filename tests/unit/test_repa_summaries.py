@@ -182,7 +182,12 @@ def test_a_client_is_compared_with_itself():
     rows = [(1, 0, 80.0, 1.0), (2, 0, 40.0, 0.5), (3, 0, 60.0, 1.0), (4, 0, 0.0, np.nan)]
     rows += [(1, 1, 99.0, 1.0), (2, 2, 10.0, 0.0), (1, 3, 50.0, 1.0), (2, 3, 30.0, 0.9)]
     table = pd.DataFrame(rows, columns=["round", "client", "accuracy", "share"])
-    assert exposure.loss(table) == {"seen": 60.0, "unseen": 35.0, "clients": 2}
+    assert exposure.loss(table) == {
+        "seen": 60.0,
+        "unseen": 35.0,
+        "error": 5.0,  # of losses of 30 and 20 points
+        "clients": 2,
+    }
     none = exposure.loss(table[table["client"] == 1])
     assert none["clients"] == 0
     assert np.isnan(none["seen"])

@@ -1,4 +1,8 @@
-"""What REPA's claims measure: correlation, uniformity, robustness, accuracy weighted by images."""
+"""What REPA's claims measure: correlation, uniformity, robustness, accuracy weighted by images.
+
+Where one seed has a standard error, a number is an `Estimate`: of a correlation by drawing clients,
+of robustness over clusters, of an accuracy as a binomial of its test images.
+"""
 
 from itertools import product
 from typing import Literal
@@ -9,10 +13,12 @@ from scipy.stats import spearmanr
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.judging import Estimate
 from clustered_fl.claims.measures import grouped, groups, told
 from clustered_fl.claims.names import Grouping, Run
+from clustered_fl.metrics.accuracy import binomial_error
 from clustered_fl.metrics.repa import exposure, likeness, robustness, uniformity, validation
-from clustered_fl.metrics.repa.correlation import correlation, label_similarity
+from clustered_fl.metrics.repa.correlation import correlation, correlation_error, label_similarity
 from clustered_fl.metrics.repa.profiles import label_counts, pairwise
 
 Pairs = dict[str, tuple[Run, Run]]
@@ -27,13 +33,15 @@ def _counts(evidence: Evidence, name: str) -> np.ndarray:
 # ---- Fig. 1: correlation -------------------------------------------------------------------------
 
 
-def _best(evidence: Evidence, name: str, judge: str | None = None) -> float:
+def _best(evidence: Evidence, name: str, judge: str | None = None) -> Estimate:
     folder = evidence.grouping(name).folder
     if judge:
         (alike,) = pairwise(evidence.grouping(judge).folder, "similarity").values()
     else:
         alike = label_similarity(_counts(evidence, name))
-    return max(correlation(alike, cosine) for cosine in pairwise(folder, "cosine").values())
+    cosines = pairwise(folder, "cosine").values()
+    best = max(cosines, key=lambda cosine: correlation(alike, cosine))
+    return Estimate(correlation(alike, best), correlation_error(alike, best))
 
 
 def correlations(evidence: Evidence, of: list[Grouping]) -> Measured:
@@ -61,9 +69,12 @@ def overall_correlation(
 ) -> Measured:
     """Mean correlation with labels and pipelines after the last round, and its lead over others."""
     table = likeness.by_seed(evidence.groupings(judge, of, *over))
-    mean = table.groupby("grouping")["correlation"].mean()
-    leads = {f"over {evidence.label(name).row}": float(mean[of] - mean[name]) for name in over}
-    return leads | {evidence.label(of).row: float(mean[of])}
+    kinds = table.groupby("grouping")
+    mean, count = kinds["correlation"].mean(), kinds.size()
+    error = kinds["error"].agg(np.linalg.norm) / count
+    found = {name: Estimate(mean[name], error[name]) for name in (of, *over)}
+    leads = {f"over {evidence.label(name).row}": found[of] - found[name] for name in over}
+    return leads | {evidence.label(of).row: found[of]}
 
 
 # ---- Fig. 2: uniformity --------------------------------------------------------------------------
@@ -127,8 +138,11 @@ def printed_uniformity(evidence: Evidence, of: Grouping) -> Measured:
 # ---- Table 1 and Algorithm 1: robustness ---------------------------------------------------------
 
 
-def _robustness(evidence: Evidence, names: list[str]) -> pd.DataFrame:
-    return robustness.by_seed(evidence.groupings(*names)).set_index("grouping")
+def _robustness(evidence: Evidence, names: list[str]) -> dict[str, Estimate]:
+    """Robustness of each grouping with its standard error over clusters, 0 for a single one."""
+    table = robustness.by_seed(evidence.groupings(*names)).set_index("grouping")
+    columns = table["robustness"], table["error"].fillna(0)
+    return {name: Estimate(*(column[name] for column in columns)) for name in names}
 
 
 def robustness_of(evidence: Evidence, of: list[Grouping], with_chance: bool = False) -> Measured:
@@ -138,27 +152,18 @@ def robustness_of(evidence: Evidence, of: list[Grouping], with_chance: bool = Fa
         with_chance: also that of a placement at random.
     """
     table, labels = _robustness(evidence, of), told(evidence, of)
-    found = {labels[name]: float(table.loc[name, "robustness"]) for name in of}
-    return found | ({"at random": float(table.loc[of[0], "chance"])} if with_chance else {})
+    found = {labels[name]: table[name] for name in of}
+    clusters = len(robustness.by_cluster(evidence.grouping(of[0]).folder))
+    return found | ({"at random": 1 / clusters} if with_chance else {})
 
 
-def robustness_lead(
-    evidence: Evidence, of: list[Grouping], over: list[Grouping], with_error: bool = False
-) -> Measured:
-    """Lead in robustness over the groupings of the same column.
-
-    Args:
-        with_error: add our standard error over clusters to every lead, and show it.
-    """
+def robustness_lead(evidence: Evidence, of: list[Grouping], over: list[Grouping]) -> Measured:
+    """Lead in robustness over the groupings of the same column."""
     table, found = _robustness(evidence, [*of, *over]), {}
     for ours, theirs in product(of, over):
         column, rival = evidence.label(ours).column, evidence.label(theirs)
         if rival.column == column:
-            lead = table.loc[ours, "robustness"] - table.loc[theirs, "robustness"]
-            error = table.loc[ours, "error"] if with_error else 0.0
-            name = f"{column}, over {rival.row}" + ", error added" * with_error
-            found[name] = float(lead + error)
-            found |= {f"{column}, error": float(error)} if with_error else {}
+            found[f"{column}, over {rival.row}"] = table[ours] - table[theirs]
     return found
 
 
@@ -175,8 +180,7 @@ def one_over_ten(evidence: Evidence, one: Grouping, ten: Grouping) -> Measured:
     Args:
         one, ten: groupings of the same clients into so many clusters.
     """
-    found = _robustness(evidence, [one, ten])["robustness"]
-    single, several = float(found[one]), float(found[ten])
+    single, several = _robustness(evidence, [one, ten]).values()
     return {"one over ten": single - several, "one": single, "ten": several}
 
 
@@ -187,11 +191,11 @@ def robust_and_uniform(evidence: Evidence, of: dict[int, Grouping]) -> Measured:
         of: number of clusters -> grouping of the same clients.
     """
     names = list(of.values())
-    robust = _robustness(evidence, names)["robustness"]
+    robust = _robustness(evidence, names)
     alike = likeness.by_seed(evidence.groupings(*names)).query("kind == 'labels'")
     uniform = alike.set_index("grouping")["within"]
-    rank = spearmanr(robust.loc[names], uniform.loc[names]).statistic
-    shown = {f"robustness, k = {k}": float(robust[name]) for k, name in of.items()}
+    rank = spearmanr([robust[name] for name in names], uniform.loc[names]).statistic
+    shown = {f"robustness, k = {k}": robust[name] for k, name in of.items()}
     return {"rank correlation": float(rank)} | shown
 
 
@@ -202,37 +206,71 @@ def _accuracy(evidence: Evidence, run: str, sizes: str) -> pd.DataFrame:
     return validation.of_runs(evidence.runs(run), evidence.groupings(sizes))
 
 
+def _end(
+    evidence: Evidence, run: str, sizes: str, tests: int, until: int | None = None
+) -> dict[str, Estimate]:
+    """VAL and HO in %, means of the last tests; these test the same images."""
+    ends = validation.last(_accuracy(evidence, run, sizes), tests, until)
+    return {
+        name: Estimate(end["weighted"], binomial_error(end["weighted"], end["images"]))
+        for name, end in ends.iterrows()
+    }
+
+
 def differences(
     evidence: Evidence,
     pairs: Pairs,
     sizes: Grouping,
     tests: int,
     sets: tuple[Literal["VAL", "HO"], ...] = ("VAL", "HO"),
+    until: int | None = None,
     shown: dict[str, Run] | None = None,
 ) -> Measured:
     """By how many points the first run of each pair is ahead at the end, weighted by images.
 
     Args:
         sets: training clients (VAL), holdout clients (HO).
+        until: round after which tests do not count; None: all do.
         shown: runs whose accuracies in % are given too.
     """
     found = {}
     for name, pair in pairs.items():
-        ours, theirs = (validation.last(_accuracy(evidence, r, sizes), tests) for r in pair)
-        ahead = (ours - theirs)["weighted"]
-        found |= {f"{name}, {each}" if len(sets) > 1 else name: ahead[each] for each in sets}
+        ours, theirs = (_end(evidence, run, sizes, tests, until) for run in pair)
+        for each in sets:
+            found[f"{name}, {each}" if len(sets) > 1 else name] = ours[each] - theirs[each]
     for name, run in (shown or {}).items():
-        end = validation.last(_accuracy(evidence, run, sizes), tests)
-        found[name] = end.loc[sets[0], "weighted"]
-    return {name: float(value) for name, value in found.items()}
+        found[name] = _end(evidence, run, sizes, tests, until)[sets[0]]
+    return found
+
+
+def rounds_ahead(
+    evidence: Evidence, of: Run, over: Run, sizes: Grouping, points: float
+) -> Measured:
+    """By how many rounds a run is within so many points of another's end before that one is, VAL.
+
+    Args:
+        over: the other, whose mean of the last three tests is its end.
+        points: below that end.
+    """
+    tables = [_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in (of, over)]
+    goal = float(tables[1]["weighted"].tail(3).mean()) - points
+    first = [float(t.loc[t["weighted"] >= goal, "round"].min()) for t in tables]
+    ours, theirs = (np.inf if np.isnan(each) else each for each in first)
+    named = {evidence.label(of).row: ours, evidence.label(over).row: theirs}
+    return {"rounds ahead": theirs - ours} | named
 
 
 def unrest(evidence: Evidence, pairs: Pairs, sizes: Grouping, tests: int) -> Measured:
-    """By how much VAL changes more from test to test in one run than in another, in points."""
+    """By how much VAL changes more from test to test in one run than in another, in points.
+
+    The change is a standard deviation s over n changes, its error that of a normal sample,
+    s / sqrt(2 (n - 1)).
+    """
     found = {}
     for name, pair in pairs.items():
         tables = (_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in pair)
-        ours, theirs = (float(each["weighted"].tail(tests).diff().std()) for each in tables)
+        changes = [float(each["weighted"].tail(tests).diff().std()) for each in tables]
+        ours, theirs = (Estimate(s, s / np.sqrt(2 * max(1, tests - 2))) for s in changes)
         found[name] = ours - theirs
     return found
 
@@ -247,7 +285,8 @@ def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Mea
     table = exposure.exposures(run.frame, run.groups, counts)
     lost = exposure.loss(table[table["round"] > table["round"].max() - tests])
     seen, unseen = float(lost["seen"]), float(lost["unseen"])
-    return {"points lost": seen - unseen, "all labels trained": seen, "not all trained": unseen}
+    points = Estimate(seen - unseen, lost["error"])
+    return {"points lost": points, "all labels trained": seen, "not all trained": unseen}
 
 
 # ---- Concept shift -------------------------------------------------------------------------------

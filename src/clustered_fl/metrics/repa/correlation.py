@@ -38,14 +38,15 @@ def correlation_error(
 
     The authors' follow-up code draws pairs, which are not independent, and divides the spread of
     the draws by the root of their number, so that it measures how often one has drawn. Two draws
-    of one client are no pair.
+    of one client are no pair. NaN if the correlation is.
     """
     clients, rng = len(similarity), generator(seed, "bootstrap of clients")
     found = []
     for _ in range(draws):
         times = np.bincount(rng.integers(clients, size=clients), minlength=clients)
         found.append(correlation(similarity, cosine, times.astype(np.float64)))
-    return float(np.nanstd(found, ddof=1))
+    known = np.array(found)[np.isfinite(found)]
+    return float(known.std(ddof=1)) if len(known) > 1 else float("nan")
 
 
 def over_rounds(folder: Path, similarity: np.ndarray) -> pd.DataFrame:

@@ -49,10 +49,12 @@ def loss(table: pd.DataFrame) -> dict[str, float]:
 
     Every client is compared with itself, because clients of uniform clusters always see all their
     labels and may be easier. seen, unseen: accuracy in % after rounds with all labels and with
-    fewer, means over the clients that had both (NaN without any); clients: their number.
+    fewer, means over the clients that had both (NaN without any); error: standard error of their
+    mean loss; clients: their number.
     """
     known = table.dropna(subset="share")
     known = known.assign(after=known["share"].eq(1).map({True: "seen", False: "unseen"}))
     means = known.pivot_table(index="client", columns="after", values="accuracy")
     means = means.reindex(columns=["seen", "unseen"]).dropna()
-    return {**means.mean().to_dict(), "clients": len(means)}
+    error = float((means["seen"] - means["unseen"]).sem())
+    return {**means.mean().to_dict(), "error": error, "clients": len(means)}

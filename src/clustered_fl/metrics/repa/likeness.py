@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from clustered_fl.files import digest
-from clustered_fl.metrics.repa.correlation import correlation, label_similarity
+from clustered_fl.metrics.repa.correlation import correlation, correlation_error, label_similarity
 from clustered_fl.metrics.repa.profiles import has_measured, label_counts, pairwise
 from clustered_fl.metrics.repa.uniformity import mean_within
 from clustered_fl.records import index
@@ -49,19 +49,20 @@ def by_seed(groupings: pd.DataFrame) -> pd.DataFrame:
     """What each grouping and seed knows of labels and pipelines; NaN where S is not known.
 
     Columns: grouping, seed, kind ("labels" or "pipelines"), correlation (of S with the cosine of
-    the vectors), within (mean S within clusters, eq. 7 for labels), overall (mean S of all pairs,
-    which random clusters have).
+    the vectors), error (of that, by drawing clients), within (mean S within clusters, eq. 7 for
+    labels), overall (mean S of all pairs, which random clusters have).
     """
     judges, rows = Judges(groupings), []
     for name, seed, folder in index.each(groupings):
         record, cosines = load_record(folder), pairwise(folder, "cosine")
         groups, now = np.array(record["groups"]), record["config"]["method"].get("round")
         for kind in KINDS:
-            similar, found = judges.similarity(folder, kind), (float("nan"),) * 3
+            similar, found = judges.similarity(folder, kind), (float("nan"),) * 4
             if similar is not None:
-                alike = correlation(similar, cosines[now or max(cosines)])
+                compared = similar, cosines[now or max(cosines)]
                 overall = mean_within(np.zeros_like(groups), similar)
-                found = alike, mean_within(groups, similar), overall
+                alike = correlation(*compared), correlation_error(*compared)
+                found = *alike, mean_within(groups, similar), overall
             rows.append((name, seed, kind, *found))
-    columns = ["grouping", "seed", "kind", "correlation", "within", "overall"]
+    columns = ["grouping", "seed", "kind", "correlation", "error", "within", "overall"]
     return pd.DataFrame(rows, columns=columns)

@@ -17,15 +17,16 @@ SETS = {"client": "VAL", "newcomer": "HO"}
 def over_rounds(rounds: pd.DataFrame, sizes: np.ndarray) -> pd.DataFrame:
     """VAL and HO at every test of one run, given each client's number of test images.
 
-    Columns: round, set ("VAL" or "HO"), weighted and unweighted accuracy in %, clients.
+    Columns: round, set ("VAL" or "HO"), weighted and unweighted accuracy in %, clients, images.
     """
     scores = rounds[(rounds["metric"] == "accuracy") & rounds["scope"].isin(list(SETS))]
     rows = []
     for (now, scope), own in scores.groupby(["round", "scope"]):
-        values = 100 * own["value"].to_numpy()
-        weighted = np.average(values, weights=sizes[own["member"].to_numpy()])
-        rows.append((int(now), SETS[scope], weighted, values.mean(), len(own)))
-    table = pd.DataFrame(rows, columns=["round", "set", "weighted", "unweighted", "clients"])
+        values, images = 100 * own["value"].to_numpy(), sizes[own["member"].to_numpy()]
+        weighted = np.average(values, weights=images)
+        rows.append((int(now), SETS[scope], weighted, values.mean(), len(own), int(images.sum())))
+    columns = ["round", "set", "weighted", "unweighted", "clients", "images"]
+    table = pd.DataFrame(rows, columns=columns)
     return table.sort_values(["set", "round"], ignore_index=True)
 
 
@@ -47,7 +48,12 @@ def of_runs(runs: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def last(table: pd.DataFrame, tests: int = 1) -> pd.DataFrame:
-    """Means of the last tests of what `over_rounds` found, indexed by set."""
-    ends = table.groupby("set").tail(tests)
-    return ends.groupby("set")[["weighted", "unweighted"]].mean()
+def last(table: pd.DataFrame, tests: int = 1, until: int | None = None) -> pd.DataFrame:
+    """Means of the last tests of what `over_rounds` found, of one run, indexed by set.
+
+    Args:
+        until: round after which tests do not count; None: all do.
+    """
+    known = table if until is None else table[table["round"] <= until]
+    ends = known.groupby("set").tail(tests)
+    return ends.groupby("set")[["weighted", "unweighted", "images"]].mean()

@@ -1,0 +1,39 @@
+"""One-shot clustering whose participants are drawn within clusters, so many of each.
+
+REPA's text says that "clients selected for training" take part, not from whom they are selected.
+The authors' follow-up code trains every cluster by itself, so that the same share of each takes
+part in every round; `one_shot` draws that share of all clients, so that a cluster has more
+participants in some rounds than in others. Everything else is `one_shot`.
+"""
+
+from pydantic.dataclasses import dataclass
+
+from clustered_fl.engine.training import Engine
+from clustered_fl.methods import one_shot
+from clustered_fl.methods.state import Round, State, Step, observe, participants
+from clustered_fl.options import STRICT
+
+init = one_shot.init
+newcomer_groups = one_shot.newcomer_groups
+assign_newcomers = one_shot.assign_newcomers
+
+
+@dataclass(frozen=True, config=STRICT)
+class Settings(one_shot.Settings):
+    """Settings of one-shot clustering; `fraction` is that of each cluster, one client at least."""
+
+
+def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
+    """Train participants of every cluster from its model and average what is related."""
+    clients = drawn(state, engine, settings.fraction, number)
+    now = Round(clients, *engine.train(state.models_of(clients), clients, number), number)
+    rows = observe(state, now, engine, settings)
+    one_shot.average(state, settings.relatedness, now, engine, settings)
+    return state, rows
+
+
+def drawn(state: State, engine: Engine, fraction: float, number: int) -> list[int]:
+    """Clients of this round, ascending: a fraction of each cluster, drawn in it by itself."""
+    clusters = state.positions(list(range(engine.federation.clients)))
+    own = (participants(engine, fraction, number, cluster) for cluster in clusters.values())
+    return sorted(client for each in own for client in each)
