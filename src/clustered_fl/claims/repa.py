@@ -71,7 +71,7 @@ def overall_correlation(
     table = likeness.by_seed(evidence.groupings(judge, of, *over))
     kinds = table.groupby("grouping")
     mean, count = kinds["correlation"].mean(), kinds.size()
-    error = kinds["error"].agg(np.linalg.norm) / count
+    error = kinds["correlation_error"].agg(np.linalg.norm) / count
     found = {name: Estimate(mean[name], error[name]) for name in (of, *over)}
     leads = {f"over {evidence.label(name).row}": found[of] - found[name] for name in over}
     return leads | {evidence.label(of).row: found[of]}

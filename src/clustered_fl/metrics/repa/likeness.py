@@ -49,7 +49,7 @@ def by_seed(groupings: pd.DataFrame) -> pd.DataFrame:
     """What each grouping and seed knows of labels and pipelines; NaN where S is not known.
 
     Columns: grouping, seed, kind ("labels" or "pipelines"), correlation (of S with the cosine of
-    the vectors), error (of that, by drawing clients), within (mean S within clusters, eq. 7 for
+    the vectors), correlation_error (by drawing clients), within (mean S within clusters, eq. 7 for
     labels), overall (mean S of all pairs, which random clusters have).
     """
     judges, rows = Judges(groupings), []
@@ -64,5 +64,5 @@ def by_seed(groupings: pd.DataFrame) -> pd.DataFrame:
                 alike = correlation(*compared), correlation_error(*compared)
                 found = *alike, mean_within(groups, similar), overall
             rows.append((name, seed, kind, *found))
-    columns = ["grouping", "seed", "kind", "correlation", "error", "within", "overall"]
+    columns = ["grouping", "seed", "kind", "correlation", "correlation_error", "within", "overall"]
     return pd.DataFrame(rows, columns=columns)
