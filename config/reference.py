@@ -145,7 +145,7 @@ def _measures() -> str:
         "A run, a grouping or a study is named, or a cell of a table by `column.row`; `*` is any."
     )
     parts = [f"## Measures of claims\n\n{about}"]
-    for module in ("measures", *PAPERS):
+    for module in ("measures", "protocol", *PAPERS):
         found = import_module(f"clustered_fl.claims.{module}")
         for name, function in vars(found).items():
             if _is_measure(function, found.__name__):

@@ -809,3 +809,69 @@ def test_a_drawn_configuration_is_checked_on_its_own_figure(study, figure, viola
     rows = [{"figure": each, "violations": violations if each == figure else 5} for each in DRAWN]
     evidence = study("cfl_proofs", predicates=rows)
     assert result(claim, evidence) == (exactly(violations=violations), violations == 0)
+
+
+# ---- The protocol: updates for gradients, Algorithms 2 and 3 -------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "dataset", "samples"), [("CFL-U-a", "mnist", 100), ("CFL-U-b", "cifar", 1500)]
+)
+@pytest.mark.parametrize(("off", "holds"), [(0.05, True), (-0.3, False)])
+def test_u_distance_of_cosines_from_round_10_on(runs, claim, dataset, samples, off, holds):
+    rounds = range(9, 13)
+    rows = tiny.rows(
+        intra_update={n: 0.5 if n > 9 else 9.0 for n in rounds},
+        intra_gradient=dict.fromkeys(rounds, 0.48),
+        cut_update=dict.fromkeys(rounds, 0.1 + off),
+        cut_gradient=dict.fromkeys(rounds, 0.1),
+    )
+    made = runs(**{f"cfl_{dataset}_rounds": {"rounds": (gap_record(samples), rows)}})
+    expected = exactly(distance=abs(off), within=0.02, across=abs(off))
+    assert result(claim, made) == (expected, holds)
+
+
+@pytest.mark.parametrize(("last", "first", "holds"), [(0.05, 40.0, True), (0.2, math.inf, False)])
+def test_a2a_stop_by_the_mean_update(runs, last, first, holds):
+    """The largest norm so far counts: a later one above it does not make earlier rounds stop."""
+    norms = {0: 1.0, 39: 0.15, 40: last, 41: 3.0}
+    evidence = runs(
+        cfl_fig9_fedavg={"cfl_fig9_fedavg": (tiny.record(), tiny.rows(mean_update_norm=norms))}
+    )
+    expected = pytest.approx({"first round": first, "least share": min(0.15, last)})
+    assert result("CFL-A2-a", evidence) == (expected, holds)
+
+
+@pytest.mark.parametrize(
+    ("claim", "dataset", "samples"), [("CFL-A3-b", "mnist", 100), ("CFL-A3-c", "cifar", 1500)]
+)
+@pytest.mark.parametrize("wrong", ["update", "gradient"])
+def test_a3_the_bipartition_by_gradients_counts(runs, claim, dataset, samples, wrong):
+    gaps = {name: dict.fromkeys(range(10, 14), 0.1) for name in ("update", "gradient")}
+    gaps[wrong][12] = -0.9
+    made = runs(**{f"cfl_{dataset}_rounds": {"r": (gap_record(samples), gap_rows(**gaps))}})
+    measured, holds = result(claim, made)
+    assert measured["correct"] == (0.75 if wrong == "gradient" else 1.0)
+    assert holds == (wrong == "update")
+
+
+@pytest.mark.parametrize(("truth", "beyond", "holds"), [(3, 0.0, True), (2, 1.0, False)])
+def test_a3d_splits_beyond_the_true_number(runs, truth, beyond, holds):
+    """The tiny tree has two splits."""
+    record = tiny.record(true_groups=[client % truth for client in range(6)])
+    evidence = runs(cfl_permuted_auto={"cfl_permuted_auto": (record, [])})
+    expected = pytest.approx({"splits": 2.0, "beyond K - 1": beyond})
+    assert result("CFL-A3-d", evidence) == (expected, holds)
+
+
+@pytest.mark.parametrize(("participants", "holds"), [(6, True), (3, False)])
+def test_a3e_updates_and_models_that_are_sent(runs, participants, holds):
+    def trained(clients: int) -> list[tuple]:
+        return [(n, "client", i, "loss", 1.0) for n in range(10) for i in range(clients)]
+
+    evidence = runs(
+        cfl_permuted={"cfl": (tiny.record(), trained(6))},
+        cfl_permuted_fedavg={"fedavg": (tiny.record(), trained(participants))},
+    )
+    expected = pytest.approx({"updates": 6 / participants, "models per split": 1.0})
+    assert result("CFL-A3-e", evidence) == (expected, holds)

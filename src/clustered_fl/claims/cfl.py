@@ -20,6 +20,7 @@ from clustered_fl.metrics.cfl.gap import SIMILARITIES
 
 Along = Literal["samples", "round"]
 Norm = Literal["mean", "max", "average"]
+Similarity = Literal["update", "gradient"]
 
 
 # ---- The separation gap (Figs 6 and 7): runs with one group, a column for each dataset ----------
@@ -44,10 +45,12 @@ def _wide(gaps: pd.DataFrame, along: Along) -> pd.DataFrame:
     return gaps.pivot_table(index=along, columns="similarity", values="gap")
 
 
-def _updates(evidence: Evidence, of: list[str], along: Along) -> pd.DataFrame:
-    """Gap and correctness by updates, of runs in one column of a table, indexed by `along`."""
+def _scores(
+    evidence: Evidence, of: list[str], along: Along, similarity: Similarity = "update"
+) -> pd.DataFrame:
+    """Gap and correctness of runs in one column of a table, indexed by `along`."""
     (gaps,) = _gaps(evidence, of, along)
-    return gaps[gaps["similarity"] == "update"].groupby(along)[["gap", "correct"]].mean()
+    return gaps[gaps["similarity"] == similarity].groupby(along)[["gap", "correct"]].mean()
 
 
 def gap_with_samples(evidence: Evidence, of: list[Run], samples: list[int]) -> Measured:
@@ -56,18 +59,21 @@ def gap_with_samples(evidence: Evidence, of: list[Run], samples: list[int]) -> M
     Args:
         of: runs of one column of a table.
     """
-    found = _updates(evidence, of, "samples").reindex(samples)
+    found = _scores(evidence, of, "samples").reindex(samples)
     return {f"{key} at {number}": float(found[key][number]) for number in samples for key in found}
 
 
-def gap_from_round(evidence: Evidence, of: list[Run], first: int) -> Measured:
-    """Shares of the rounds with a positive gap and with a correct bipartition, by updates.
+def gap_from_round(
+    evidence: Evidence, of: list[Run], first: int, similarity: Similarity = "update"
+) -> Measured:
+    """Shares of the rounds with a positive gap and with a correct bipartition.
 
     Args:
         of: runs of one column of a table; read is the one with the most samples per client.
         first: round from which on rounds count.
+        similarity: of weight updates, or of full gradients.
     """
-    found = _updates(evidence, of, "round").loc[first:]
+    found = _scores(evidence, of, "round", similarity).loc[first:]
     shares = {"positive gap": (found["gap"] > 0).mean(), "correct": found["correct"].mean()}
     return {name: float(share) for name, share in shares.items()}
 

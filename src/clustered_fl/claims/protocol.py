@@ -1,0 +1,66 @@
+"""What the protocol of a run shows: when it stops, how often it splits, what is sent instead."""
+
+import numpy as np
+
+from clustered_fl.claims.bounds import Measured
+from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.names import Run
+from clustered_fl.metrics.cfl.gap import SIMILARITIES
+
+
+def first_stop(evidence: Evidence, of: Run, eps_1: float) -> Measured:
+    """Round at which CFL's Algorithm 2 stops a run with one group, by criterion (30).
+
+    Args:
+        eps_1: as a fraction of the largest norm of a mean update so far.
+    Returns: the first such round, infinity if there is none, and the least fraction.
+    """
+    norms = evidence.run(of).group_metric("mean_update_norm")
+    share = norms / norms.cummax()
+    below = share.index[share < eps_1]
+    first = float(below[0]) if len(below) else np.inf
+    return {"first round": first, "least share": float(share.min())}
+
+
+def splits(evidence: Evidence, of: Run) -> Measured:
+    """Splits of a run, and by how many they exceed those that its K true groups need, K - 1."""
+    run = evidence.run(of)
+    made, needed = len(run.splits()), len(set(run.true_groups.tolist())) - 1
+    return {"splits": float(made), "beyond K - 1": float(made - needed)}
+
+
+def sent(evidence: Evidence, of: Run, to: Run) -> Measured:
+    """Updates that clients send in a round over those of another run, and models per split.
+
+    Returns: "updates" (largest ratio of any round that both have), "models per split" (different
+        models that the server sends at the end, less the one that it sent at the start, over
+        splits; NaN without any).
+    """
+    runs = [evidence.run(name) for name in (of, to)]
+    losses = [run.frame[run.frame["metric"] == "loss"] for run in runs]
+    ours, theirs = (each.groupby("round").size() for each in losses)
+    split = len(runs[0].splits())
+    more = len(set(runs[0].groups.tolist())) - 1
+    per_split = more / split if split else float("nan")
+    return {"updates": float((ours / theirs).max()), "models per split": float(per_split)}
+
+
+def updates_for_gradients(evidence: Evidence, of: list[Run], first: int) -> Measured:
+    """How far cosines of updates are from those of gradients, means over rounds (eqs 37 to 39).
+
+    Args:
+        of: runs of one column of a table, each with one group.
+        first: round from which on rounds count.
+    Returns: mean distance of the least cosine within true groups, of the largest across the best
+        bipartition, and the larger of the two.
+    """
+    read = [f"{score}_{name}" for score in ("intra", "cut") for name in SIMILARITIES]
+    members = [run for entry in of for run in evidence.members(entry)]
+    most = max(members, key=lambda run: run.record["config"]["federation"]["samples"])
+    known = most.frame[(most.frame["round"] >= first) & most.frame["metric"].isin(read)]
+    table = known.pivot_table(index="round", columns="metric", values="value").dropna()
+    apart = {
+        name: float((table[f"{score}_update"] - table[f"{score}_gradient"]).abs().mean())
+        for score, name in (("intra", "within"), ("cut", "across"))
+    }
+    return {"distance": max(apart.values())} | apart
