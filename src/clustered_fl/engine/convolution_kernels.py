@@ -16,7 +16,17 @@ from numba.extending import register_jitable
 from numpy import ndarray
 
 from clustered_fl.engine.dense_kernels import compiled, stride
-from clustered_fl.engine.vectors import LANES, fma, load, splat, spread, store, total, where_equal
+from clustered_fl.engine.vectors import (
+    LANES,
+    fma,
+    larger,
+    load,
+    splat,
+    spread,
+    store,
+    total,
+    where_equal,
+)
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
@@ -203,19 +213,23 @@ def _products(values, images, channel, tap, slopes, grad, outputs, batch, rows):
 @compiled
 def pool(values: ndarray, z: Images, batch: int, out: Images) -> None:
     """Largest of 0 and each 2 x 2 window of `z`, with 0 around."""
+    zero = splat(float32(0))
     for o in range(out.channels):
         for y in range(out.height):
             top = z.first + (o * z.height + 2 * y) * z.pitch
             row = out.first + (o * out.height + y) * out.pitch
-            values[row : row + out.pitch] = 0
+            left, right = out.margin * batch, (out.margin + out.width) * batch
+            # What is written behind a run is put right by the next run, or by the zeros at the end.
             for x in range(out.width):
-                left, low = top + 2 * x * batch, top + z.pitch + 2 * x * batch
-                a, b = values[left : left + batch], values[left + batch : left + 2 * batch]
-                c, d = values[low : low + batch], values[low + batch : low + 2 * batch]
-                place = row + (out.margin + x) * batch
-                p = values[place : place + batch]
-                for i in range(batch):
-                    p[i] = max(max(max(a[i], b[i]), max(c[i], d[i])), float32(0))
+                place = row + left + x * batch
+                for i in range(top + 2 * x * batch, top + (2 * x + 1) * batch, LANES):
+                    low = i + z.pitch
+                    a = larger(load(values, i), load(values, i + batch))
+                    b = larger(load(values, low), load(values, low + batch))
+                    store(values, place, larger(larger(a, b), zero))
+                    place += LANES
+            values[row : row + left] = 0
+            values[row + right : row + out.pitch] = 0
 
 
 @compiled

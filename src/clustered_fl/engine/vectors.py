@@ -123,6 +123,17 @@ def total(context: BaseContext, x: _Vector) -> Any:
 
 
 @intrinsic
+def larger(context: BaseContext, x: _Vector, y: _Vector) -> Any:
+    """The larger one of every two numbers; that of y where one of them is NaN."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        x, y = arguments
+        return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+    return VECTOR(VECTOR, VECTOR), code
+
+
+@intrinsic
 def where_equal(context: BaseContext, x: _Vector, y: _Vector, z: _Vector) -> Any:
     """Numbers of z where x equals y, else 0."""
 
