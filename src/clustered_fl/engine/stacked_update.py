@@ -12,8 +12,8 @@ GPU a step of a large network takes as long as its passes. They are, besides tho
     2       Adam in place of the step of SGD
 
 This makes 2 for plain SGD, 3 with momentum, 5 for Adam with FedProx, and 7 at most.
-`sequential.Update` says the same plainly; its step of Adam with FedProx alone takes 12. Tests compare
-both, and count these passes.
+`sequential.Update` says the same plainly; its step of Adam with FedProx alone takes 12. Tests
+compare both, and count these passes.
 """
 
 import torch
