@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 from clustered_fl.engine import stacked, stacked_layers, stacked_memory
 from clustered_fl.engine.schedule import Schedule, build_table, idle_table
 from clustered_fl.engine.stacked import Objective, Stack, Stacked
-from clustered_fl.engine.stacked_memory import clients_within, stack_bytes
+from clustered_fl.engine.stacked_memory import clients_within, stack_bytes, transferred
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
@@ -152,6 +152,15 @@ def test_a_stack_takes_a_share_of_what_is_free_on_a_gpu(monkeypatch: pytest.Monk
         monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
     assert stack_bytes(torch.device("cuda")) == 250
     assert stack_bytes(torch.device("cpu")) == 2 * 2**30
+
+
+def test_a_copy_to_a_gpu_is_from_page_locked_memory_and_waits_for_nothing(monkeypatch) -> None:
+    done = []
+    monkeypatch.setattr(Tensor, "pin_memory", lambda own: done.append("pinned") or own)
+    monkeypatch.setattr(Tensor, "to", lambda own, *place, **how: done.append((place, how)) or own)
+    values, gpu = torch.arange(3), torch.device("cuda")
+    assert transferred(values, gpu) is values
+    assert done == ["pinned", ((gpu,), {"non_blocking": True})]
 
 
 def test_what_a_client_keeps_includes_its_loss() -> None:

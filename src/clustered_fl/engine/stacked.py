@@ -5,8 +5,9 @@ own batch: PyTorch's "model ensembling", vmap of the gradient. On a CUDA device 
 as a CUDA graph and replayed, because with ten samples per client it takes longer to launch the
 operations than to compute them. A counter on the device says which step of the round it is, and the
 graph itself increases it, so that a round takes as many steps as its largest client. Nothing waits
-for the GPU: while it trains one stack, the next one's batches are drawn. **Not yet seen on a GPU**:
-the tests run the same steps on a CPU, counter included, where nothing is captured.
+for the GPU before the round is over: while it trains one stack, the next one's batches are drawn.
+**Not yet seen on a GPU**: the tests run the same steps on a CPU, counter included, where nothing is
+captured.
 
 Batches have one size for the whole federation; places without a sample have weight 0, and a client
 without samples left stays as it is. An update therefore depends on the number of clients beside it

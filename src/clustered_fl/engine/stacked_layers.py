@@ -26,8 +26,8 @@ UNFOLDED = ("cuda",)
 """Devices on which convolutions become matrix products of patches.
 
 On the others they are what vmap makes of them, one convolution with a group per client. Patches
-take the memory of the input times the kernel's size. They are slower on a CPU. On a GPU, grouped
-convolutions of few channels are known to be slow; benchmarks/gpu.py times both there.
+take the memory of the input times the pixels of a kernel, and are slower on a CPU. On a GPU they
+are expected to be faster where a group has few channels; benchmarks/gpu.py times both there.
 """
 GATES = 4
 """Of an LSTM: input, forget, cell and output, in PyTorch's order."""
