@@ -89,7 +89,7 @@ class Passes(TorchDispatchMode):
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_passes_over_the_parameters_are_as_many_as_said(name: str) -> None:
-    update, *memory = made(name)
+    update, *_ = made(name)
     with Passes() as mode:
         update.step(torch.ones(CLIENTS, 1, dtype=torch.bool))
     assert len(mode.found) == PASSES[name], mode.found
