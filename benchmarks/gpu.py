@@ -4,11 +4,11 @@
     python benchmarks/gpu.py --data data/real/cifar10.safetensors    the last step on real images
     python benchmarks/gpu.py --device cpu --tiny                 the same steps, small, in seconds
 
-Six steps, one after another. gpu.json and gpu.md are written after every row, so that a cut leaves
-what was done; what fails leaves its error, and the next begins. It needs torch >= 2.11, numpy,
-pandas, pyarrow, safetensors, scikit-learn and numba, no network and no other data; of pydantic and
-PyYAML, by which settings and ledger are read, unpacked wheels on PYTHONPATH will do. See
-benchmarks/README.md.
+Seven steps, one after another. gpu.json and gpu.md are written after every row, so that a cut
+leaves what was done; what fails leaves its error, and the next begins. It needs torch >= 2.11,
+numpy, pandas, pyarrow, safetensors, scikit-learn and numba, no network and no other data; of
+pydantic and PyYAML, by which settings and ledger are read, unpacked wheels on PYTHONPATH will do.
+See benchmarks/README.md.
 """
 
 import argparse
@@ -37,7 +37,7 @@ try:
     from clustered_fl.data.shapes import CLASSES, shapes
     from clustered_fl.encoders.training import TrainingSettings, embed
     from clustered_fl.encoders.tuning import tuned
-    from clustered_fl.engine import stacked
+    from clustered_fl.engine import stacked, stacked_layers
     from clustered_fl.errors import InputError
     from clustered_fl.files import write_json
     from clustered_fl.jobs.device import prepared
@@ -84,12 +84,14 @@ SPEED = {
     "lenet28": ("le_net", 28, SGD, 100, 200),
     "lenet32": ("le_net", 32, SGD, 100, 200),
     "leaf": ("leaf_cnn", None, SGD, 20, 50),
-    "lstm": ("word_lstm", None, SGD, 5, 100),
+    "lstm": ("word_lstm", None, SGD, 20, 100),
     "supervised autoencoder": ("supervised_autoencoder", None, ADAM, 100, 100),
 }
 """Network, side, training, clients and samples of each, as in engine.py."""
 FEW = 3
 """Clients that say what a loop over clients costs."""
+CONVOLUTIONAL = ("le_net", "wide_conv_net", "three_conv_net", "leaf_cnn", "supervised_autoencoder")
+"""Networks in which a stack may do convolutions in two ways."""
 TINY = ("mlp", "supervised_autoencoder", "word_lstm", "conv_autoencoder")
 """Networks that a CPU trains in no time, one of each kind."""
 
@@ -181,22 +183,62 @@ def _repeated_codes(name: str, place: Place) -> Row:
 
 
 def graphs(place: Place) -> Iterator[Row]:
-    """A round of `stacked` as a captured graph and without one: the same bits? how much time?"""
-    clients, samples = (3, 10) if place.tiny else (20, 200)
-    for model in [model for model in looked_at(place, MODELS) if model != "word_lstm"]:
-        yield attempted({"model": model}, partial(_captured, model, [samples] * clients, place))
+    """A round of `stacked` as a captured graph and without one: the same bits? how much time?
+
+    Clients of different sizes take the steps of the largest one, and a step takes as long.
+    """
+    clients, samples = (3, 20) if place.tiny else (20, 200)
+    even, uneven = [samples] * clients, np.linspace(10, samples, clients).astype(int).tolist()
+    for model in looked_at(place, MODELS):
+        for sizes in (even, uneven) if model == "mlp" else (even,):
+            row = {"model": model, "samples": f"{sizes[0]} to {sizes[-1]}"}
+            yield attempted(row, partial(_captured, model, sizes, place))
 
 
 def _captured(model: str, sizes: list[int], place: Place) -> Row:
     seconds, found = [], []
-    for record in (stacked.captured, lambda block: block):
+    for record in (stacked.captured, lambda step: step):
         with patch.object(stacked, "captured", record):
             made = engine(model, sizes, OPTIMISERS["momentum"], place.device, "stacked")
             found.append(updates(made))
             seconds.append(place.seconds(partial(updates, made), 1 if place.tiny else 3))
-    row = {"captured_ms": 1e3 * seconds[0], "plain_ms": 1e3 * seconds[1]}
-    row |= {"times": seconds[1] / seconds[0], "equal": torch.equal(*found)}
+    steps = -(-max(sizes) // made.settings.batch_size)
+    row = {"steps": steps, "captured_ms": 1e3 * seconds[0], "plain_ms": 1e3 * seconds[1]}
+    row |= {"step_ms": 1e3 * seconds[0] / steps, "times": seconds[1] / seconds[0]}
+    row |= {"equal": torch.equal(*found)}
     return row if place.cuda else row | {"note": "nothing is captured on a CPU"}
+
+
+def convolutions(place: Place) -> Iterator[Row]:
+    """A round of `stacked` with grouped convolutions, and with products of patches.
+
+    Where these are faster, `stacked_layers.UNFOLDED` should have the device.
+    """
+    clients, samples = (3, 10) if place.tiny else (20, 100)
+    for model, batch in product(looked_at(place, CONVOLUTIONAL), (10, 100)):
+        row = {"model": model, "batch": batch}
+        settings = replace(SGD, batch_size=batch)
+        yield attempted(row, partial(_both_ways, model, [samples] * clients, settings, place))
+
+
+def _both_ways(model: str, sizes: list[int], settings: Any, place: Place) -> Row:
+    row, found = {}, []
+    for way, devices in {"grouped": (), "unfolded": (place.device.type,)}.items():
+        with patch.object(stacked_layers, "UNFOLDED", devices):
+            moved, seconds = _timed(model, sizes, settings, place)
+        found.append(moved)
+        row |= {f"{way}_ms": 1e3 * seconds, f"{way}_gb": place.peak_gb()}
+    error = float(errors(found[1], found[0]).median())
+    times = row["grouped_ms"] / row["unfolded_ms"]
+    return row | {"times": times, "round": error, "equal": error <= ROUND_ERROR}
+
+
+def _timed(model: str, sizes: list[int], settings: Any, place: Place) -> tuple[torch.Tensor, float]:
+    """Updates of a stacked round, on the CPU, and its time."""
+    place.peak_gb()
+    made = engine(model, sizes, settings, place.device, "stacked")
+    seconds = place.seconds(partial(updates, made), 1 if place.tiny else 3)
+    return updates(made).cpu(), seconds
 
 
 def speed(place: Place) -> Iterator[Row]:
@@ -321,7 +363,7 @@ _PEAK: Columns = {"peak_gb": ("peak GB", "{:.2f}")}
 STEPS = {
     "equality": Step(
         equality,
-        110,
+        100,
         _WHICH | {"step": ("step error", "{:.1e}"), "round": ("round error", "{:.1e}")} | _EQUAL,
     ),
     "repeats": Step(
@@ -334,14 +376,25 @@ STEPS = {
     ),
     "graphs": Step(
         graphs,
-        50,
-        {"model": ("model", "{}"), "captured_ms": ("captured ms", "{:.1f}")}
+        60,
+        {"model": ("model", "{}"), "samples": ("samples", "{}"), "steps": ("steps", "{}")}
+        | {"captured_ms": ("captured ms", "{:.1f}"), "step_ms": ("ms / step", "{:.2f}")}
         | {"plain_ms": ("not captured ms", "{:.1f}"), "times": ("times as fast", "{:.1f}")}
+        | _EQUAL,
+    ),
+    "convolutions": Step(
+        convolutions,
+        40,
+        {"model": ("model", "{}"), "batch": ("B", "{}"), "grouped_ms": ("grouped ms", "{:.1f}")}
+        | {"unfolded_ms": ("unfolded ms", "{:.1f}"), "times": ("times as fast", "{:.1f}")}
+        | {"grouped_gb": ("grouped peak GB", "{:.2f}")}
+        | {"unfolded_gb": ("unfolded peak GB", "{:.2f}")}
+        | {"round": ("round error", "{:.1e}")}
         | _EQUAL,
     ),
     "speed": Step(
         speed,
-        100,
+        90,
         {"model": ("model", "{}"), "clients": ("clients", "{}"), "samples": ("samples", "{}")}
         | {"path": ("path", "{}"), "per_second": ("clients / s", "{:.1f}")}
         | {"times": ("times the plain loop", "{:.1f}")}
@@ -358,7 +411,7 @@ STEPS = {
     ),
     "run": Step(
         run,
-        110,
+        90,
         {"rounds": ("rounds", "{}"), "seconds": ("seconds", "{:.1f}"), "path": ("path", "{}")}
         | {"accuracy": ("accuracy", "{:.3f}"), "groups": ("groups", "{}")}
         | _PEAK

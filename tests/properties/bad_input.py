@@ -39,7 +39,7 @@ FREE = {"purpose", "expected"}
 """Keys whose texts can be anything."""
 NULLABLE = {
     *("clip", "samples", "held_out", "share", "drift", "pipelines", "eps_1", "alpha", "round"),
-    *("robustness", "groups", "grouping", "encoder", "profiler", "sweep"),
+    *("robustness", "groups", "grouping", "encoder", "profiler", "sweep", "every"),
 }
 """Keys that can be null, which means that they are not set."""
 ZERO = {

@@ -41,11 +41,17 @@ def test_every_step_is_taken_and_reported(gpu, measured):
     assert {
         ("mlp", "stacked"),
         ("word_lstm", "sequential"),
+        ("word_lstm", "stacked"),
         ("conv_autoencoder", "encoder"),
     } <= paths
     differing = [row for row in steps["equality"]["rows"] if row["path"] == "stacked"]
     assert any(row["step"] > 0 for row in differing)
     assert {row["path"] for row in steps["speed"]["rows"]} >= {"plain loop", "stacked", "tuned"}
+    sizes = [(row["samples"], row["steps"]) for row in steps["graphs"]["rows"]]
+    assert sizes == [("20 to 20", 2), ("10 to 20", 2), *[("20 to 20", 2)] * 2]
+    ways = steps["convolutions"]["rows"]
+    assert [row["batch"] for row in ways] == [10, 100]
+    assert all(row["round"] > 0 for row in ways)  # it was not one way twice
     assert [row["clients"] for row in steps["memory"]["rows"]] == [6, 24]
     (ended,) = steps["run"]["rows"]
     assert (ended["rounds"], ended["groups"]) == (2, 1)

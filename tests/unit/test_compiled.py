@@ -8,7 +8,7 @@ import pytest
 import torch
 from test_engine import make_engine
 
-from clustered_fl.engine import compiled
+from clustered_fl.engine import compiled, dense_kernels
 from clustered_fl.engine.compiled_kernels import epoch_trainer
 from clustered_fl.engine.dense_kernels import BLOCK, Rule, Weights, descend, filled, stride
 from clustered_fl.engine.layout import plan
@@ -18,7 +18,7 @@ from clustered_fl.files import digest
 from clustered_fl.models import build_model
 from clustered_fl.workflow.source import read
 
-NOT_COMPILED = {"engine.layout", "models.numerics", "errors"}
+NOT_COMPILED = {"models.numerics", "errors"}
 """Modules that kernels import, and whose values are not compiled into them."""
 
 
@@ -50,15 +50,40 @@ def test_a_layout_holds_every_parameter_once_and_nothing_overlaps(name: str, cla
     network = build_model(name, image_shape=(1, 28, 28), classes=classes)
     found = plan(network, 28, 7)
     buffer = np.full(found.parameters, -1.0, np.float32)
-    sizes = [p.numel() for p in network.parameters()]
-    for number, view in enumerate(found.views(buffer)):
-        assert (view == -1).all()
-        assert view.size == sizes[number]
-        assert view.shape == tuple(list(network.parameters())[number].shape)
-        view[:] = number
-    assert all((buffer == number).sum() == size for number, size in enumerate(sizes))
+    model = 1 + np.arange(sum(p.numel() for p in network.parameters()), dtype=np.float32)
+    compiled.place(found.layers, model, buffer)
+    assert (np.sort(buffer[buffer != 0]) == model).all()
+    first, *_, last = network.parameters()
+    row = first[0].numel()
+    assert (buffer[:row] == model[:row]).all()
+    place = found.layers[-1]["bias"]
+    assert (buffer[place : place + last.numel()] == model[-last.numel() :]).all()
     for name_ in ("weight", "bias", "input", "output", "z"):
         assert (found.layers[name_] % LANES == 0).all()
+
+
+@pytest.mark.parametrize("name", ["mlp", "le_net"])
+def test_what_has_moved_is_the_difference_to_the_model(name: str) -> None:
+    network = build_model(name, image_shape=(1, 28, 28), classes=10)
+    found, rng = plan(network, 28, 7), np.random.default_rng(0)
+    size = sum(p.numel() for p in network.parameters())
+    buffer, out = np.empty(found.parameters, np.float32), np.empty(size, np.float32)
+    before, after = rng.standard_normal((2, size)).astype(np.float32)
+    compiled.place(found.layers, after, buffer)
+    compiled.moved(found.layers, buffer, before, out)
+    assert (out == after - before).all()
+
+
+@pytest.mark.parametrize("held", [1, 2**16])
+@pytest.mark.parametrize(("batch", "width", "outputs"), [(5, 32, 4), (10, 96, 12)])
+def test_a_dense_layer_is_a_product_and_a_bias(monkeypatch, batch, width, outputs, held) -> None:
+    rng = torch.Generator().manual_seed(0)
+    x, weight = (torch.randn(rows, width, generator=rng) for rows in (batch, outputs))
+    bias, out = torch.randn(outputs, generator=rng), torch.full((batch, outputs), -1.0)
+    monkeypatch.setattr(dense_kernels, "HELD", held)
+    dense_kernels.dense.recompile()
+    dense_kernels.dense(x.numpy(), weight.numpy(), bias.numpy(), out.numpy())
+    torch.testing.assert_close(out, x @ weight.t() + bias, rtol=1e-5, atol=1e-5)
 
 
 def test_filled_and_stride_are_the_next_multiples() -> None:

@@ -49,8 +49,18 @@ def test_a_job_says_its_device_and_computes_without_tf32_on_a_gpu(monkeypatch):
     assert device.prepared("cuda", told.append) == torch.device("cuda")
     assert told == ["on a cuda device"]
     assert [each.allow_tf32 for each in FLAGS] == [False, False]
+    # What convolutions and recurrent layers ask; "none" is what nothing allows.
+    layers = torch.backends.cudnn.conv, torch.backends.cudnn.rnn, torch.backends
+    assert {each.fp32_precision for each in layers} == {"none"}
     assert device.os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
     assert torch.are_deterministic_algorithms_enabled()
+
+
+def test_auto_is_resolved_once_and_told(monkeypatch):
+    asked, told = [], []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: asked.append(None) or False)
+    assert device.prepared("auto", told.append) == torch.device("cpu")
+    assert (len(asked), len(told)) == (1, 1)
 
 
 def test_a_cpu_needs_nothing_of_that(monkeypatch):

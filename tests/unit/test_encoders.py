@@ -163,6 +163,28 @@ def test_one_model_for_all_equals_a_plain_loop(pictures, name):
     assert all(same(first, other) for other in others)
 
 
+@pytest.mark.parametrize(
+    ("name", "batches"), [("residual_autoencoder", 300), ("conv_autoencoder", 180)]
+)
+def test_steps_at_a_rate_of_nothing_may_be_left_out(pictures, name, batches):
+    """After 70 of 120 epochs; for averages the last 100 batches of every client count."""
+    settings, seen = TrainingSettings(epochs=40, batch_size=6, lr=1e-8), []
+
+    def images(rows):
+        seen.append(len(rows))
+        return pictures[rows]
+
+    expected, optimiser = build(name), None
+    found = tuned(build(name), images, ROWS[:3], "sequential", settings, 3)
+    for client, mine in enumerate(found):
+        known = (ROWS[client], settings, 3, client, optimiser, 40 * client)
+        optimiser = literal.tune_one(expected, pictures, *known)
+        for key, value in mine.state_dict().items():
+            if value.is_floating_point():
+                torch.testing.assert_close(value, expected.state_dict()[key], rtol=1e-3, atol=1e-5)
+    assert len(seen) == batches
+
+
 def test_without_tuning_every_client_has_the_servers_encoder(pictures):
     server = build("residual_autoencoder")
     found = list(tuned(server, lambda own: pictures[own], ROWS, "none", TUNING, 3))

@@ -7,7 +7,7 @@ import torch
 from literal_cfl import NINE, make_engine
 from sklearn.cluster import KMeans
 
-from clustered_fl.engine import checkpoint
+from clustered_fl.engine import checkpoint, inner_products
 from clustered_fl.errors import InputError
 from clustered_fl.methods import fedavg, fedsem
 from clustered_fl.methods.fedsem import coordinates
@@ -35,7 +35,7 @@ def run(engine, settings, rounds=ROUNDS):
 @pytest.mark.parametrize(("number", "size"), [(7, 300), (12, 5), (2, 3), (1, 4)])
 @pytest.mark.parametrize("columns", [2**17, 16])
 def test_coordinates_keep_all_distances(monkeypatch, number, size, columns):
-    monkeypatch.setattr(fedsem, "COLUMNS", columns)
+    monkeypatch.setattr(inner_products, "COLUMNS", columns)
     rng = np.random.default_rng(0)
     vectors = torch.from_numpy((50 + rng.normal(size=(number, size))).astype(np.float32))
     points = coordinates(list(vectors))

@@ -122,6 +122,19 @@ def test_with_too_few_flags_nothing_is_found_again(flags):
         assert found == one_shot.assign_newcomers(expected, engine, plain, 4)
 
 
+@pytest.mark.parametrize(("again", "every", "due"), [(3, 2, 4), (4, 2, 4), (3, 20, 20), (0, 5, 0)])
+def test_every_tau_rounds_it_is_found_again_whatever_the_flags(again, every, due):
+    """In the first multiple of tau from which on newcomers are there."""
+    how = {"relatedness": BEFORE, "later": LATER, "again": again, "flags": 99}
+    settings = flt_dynamic.Settings(**how, every=every)
+    assert [number for number in range(50) if settings.is_due(number, 4)] == [due]
+    engine = engine_with_newcomers()
+    state = flt_dynamic.init(engine, settings)
+    for number in range(6):
+        assert len(state.grouping) == (9 if number <= due else 13)
+        state, _ = flt_dynamic.round_(state, engine, settings, number)
+
+
 def test_newcomers_are_scored_under_the_models_they_have_trained():
     engine = engine_with_newcomers()
     settings = flt_dynamic.Settings(relatedness=BEFORE, later=LATER, again=2)

@@ -153,8 +153,8 @@ def test_the_map_has_a_row_per_grouping_with_an_encoder(played):
         "Enc2, all together",
     ]
     assert [row[:2] for row in drawn][-2:] == [
-        ("Scenario 4, EMNIST: 10 clusters", "Enc2, 2,400 clients"),
-        ("Scenario 4, EMNIST: 10 clusters", "Enc2, 600 clients"),
+        ("Scenario 4, EMNIST: 10 clusters", "600 clients, Enc2, one after the other"),
+        ("Scenario 4, EMNIST: 10 clusters", "600 clients, Enc2, all together"),
     ]
 
 
@@ -171,6 +171,6 @@ def test_curves_have_marks_at_the_published_ends(figure, panels, played):
 
 def test_newcomers_are_counted_by_kind(played):
     shown = played.table("flt_newcomers", dtype=str)
-    assert shown["client"].tolist() == ["new", "changed"] * 2
+    assert shown["client"].tolist() == ["new", "changed"] * 3
     right = shown["placed right"].astype(int) == shown["newcomers"].astype(int)
-    assert right.tolist() == [True, False] * 2
+    assert right.tolist() == [True, False] * 3

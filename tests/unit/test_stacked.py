@@ -1,6 +1,8 @@
 """Training a cohort at once does what training its clients one by one does."""
 
 import dataclasses
+import functools
+from importlib import import_module
 
 import pytest
 import torch
@@ -9,20 +11,21 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from clustered_fl.engine import stacked
-from clustered_fl.engine.schedule import build_schedule
+from clustered_fl.engine import stacked, stacked_layers, stacked_memory
+from clustered_fl.engine.schedule import Schedule, build_table, idle_table
 from clustered_fl.engine.stacked import Objective, Stack, Stacked
+from clustered_fl.engine.stacked_memory import clients_within, stack_bytes, transferred
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
-from clustered_fl.models import IMAGE_MODELS
+from clustered_fl.models import MODELS
 
 PLAIN = LocalSettings(epochs=2, batch_size=10, lr=0.05)
 PULLED = LocalSettings(epochs=2, batch_size=10, lr=0.05, momentum=0.5, proximal=0.1, clip=1.0)
 ADAM = LocalSettings(epochs=2, batch_size=40, lr=0.001, optimiser="adam")
 SETTINGS = {"plain": PLAIN, "pulled": PULLED, "adam": ADAM}
 # LEAF's network has 6.6 million parameters; one step of it is enough here.
-SMALL = sorted(set(IMAGE_MODELS) - {"leaf_cnn"})
+SMALL = sorted(set(MODELS) - {"leaf_cnn"})
 EVERYONE = [0, 1, 2]
 
 
@@ -119,7 +122,7 @@ def test_a_cohort_in_parts_is_the_cohort(most: int) -> None:
     start = starts(engine, 7)
     whole, losses = engine.train(start, clients, 0)
     parted = make_engine("mlp", PULLED, path="stacked")
-    parted._path._most = most
+    parted._path.most = most
     found, found_losses = parted.train(start, clients, 0)
     assert torch.equal(found, whole)
     assert torch.equal(found_losses, losses)
@@ -127,14 +130,44 @@ def test_a_cohort_in_parts_is_the_cohort(most: int) -> None:
 
 def test_parts_are_as_large_as_memory_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     workload = make_engine("mlp", PLAIN).workload
-    assert Stacked(workload, None)._most > 100
+    assert Stacked(workload, None).most == 256  # of 6 MB
     vectors = stacked.COPIES * 4 * 159_010  # less with five classes, but activations come on top
-    monkeypatch.setattr(stacked, "BYTES", 5 * vectors)
-    found = Stacked(workload, None)
-    assert found._most in {3, 4, 5}
-    monkeypatch.setattr(stacked, "BYTES", 1)
+    monkeypatch.setattr(stacked_memory, "CPU_BYTES", 5 * vectors)
+    assert Stacked(workload, None).most == 4
+    monkeypatch.setattr(stacked_memory, "CPU_BYTES", 1)
     size, parts = Stacked(workload, None)._parts([1, 0, 2, 1])
     assert (size, parts) == (3, [[2, 1, 0], [3]])
+
+
+@pytest.mark.parametrize(
+    ("memory", "clients"), [(0, 1), (9, 1), (10, 1), (19, 1), (20, 2), (79, 4), (80, 8), (85, 8)]
+)
+def test_clients_within_memory_are_a_power_of_two(memory: int, clients: int) -> None:
+    assert clients_within(memory, 10) == clients
+
+
+def test_a_stack_takes_a_share_of_what_is_free_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"mem_get_info": (800, 10_000), "memory_reserved": 300, "memory_allocated": 100}
+    for name, value in known.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
+    assert stack_bytes(torch.device("cuda")) == 250
+    assert stack_bytes(torch.device("cpu")) == 2 * 2**30
+
+
+def test_a_copy_to_a_gpu_is_from_page_locked_memory_and_waits_for_nothing(monkeypatch) -> None:
+    done = []
+    monkeypatch.setattr(Tensor, "pin_memory", lambda own: done.append("pinned") or own)
+    monkeypatch.setattr(Tensor, "to", lambda own, *place, **how: done.append((place, how)) or own)
+    values, gpu = torch.arange(3), torch.device("cuda")
+    assert transferred(values, gpu) is values
+    assert done == ["pinned", ((gpu,), {"non_blocking": True})]
+
+
+def test_what_a_client_keeps_includes_its_loss() -> None:
+    workload = make_engine("word_lstm", PLAIN).workload
+    scores = 4 * 10 * 9 * 20  # float32 of a batch, its words and the vocabulary
+    assert Objective(workload).saved_bytes(10) > 2 * scores
+    assert Objective(workload).saved_bytes(20) > Objective(workload).saved_bytes(10)
 
 
 def test_stacks_are_kept_but_not_all() -> None:
@@ -149,7 +182,7 @@ def test_stacks_are_kept_but_not_all() -> None:
 
 def test_the_schedule_has_every_sample_once_per_epoch() -> None:
     workload = make_engine("mlp", LocalSettings(epochs=2, batch_size=7, lr=0.1)).workload
-    schedule = build_schedule(workload, EVERYONE, 0, (4, 5, 7))
+    schedule = Schedule.of(build_table(workload, EVERYONE, 0, (5, 7)))
     assert schedule.rows.shape == (16, 5, 7)  # 2 epochs x 8 batches, and two idle clients
     for client, size in enumerate(SIZES):
         rows, last = schedule.rows[:, client], schedule.last[:, client]
@@ -158,21 +191,52 @@ def test_the_schedule_has_every_sample_once_per_epoch() -> None:
             assert sorted(held.tolist()) == sorted(workload.federation.train[client].tolist())
             assert len(held) == size
     assert (schedule.rows[:, 3:] == -1).all()
-    assert (build_schedule(workload, EVERYONE, 0, (5, 3, 7)).rows[16:] == -1).all()
+
+
+def test_the_schedule_is_what_one_by_one_would_take() -> None:
+    workload = make_engine("mlp", LocalSettings(epochs=2, batch_size=7, lr=0.1)).workload
+    schedule = Schedule.of(build_table(workload, EVERYONE, 3, (3, 7)))
+    for k, client in enumerate(EVERYONE):
+        step = 0
+        for epoch in range(2):
+            key = workload.dropout_key(client, 3, epoch)
+            order = workload.order(client, 3, epoch)
+            for number, batch in enumerate(workload.batches(order)):
+                assert schedule.rows[step, k].tolist() == [*batch, *[-1] * (7 - len(batch))]
+                marks = (schedule.keys[step, k], schedule.numbers[step, k], schedule.last[step, k])
+                assert marks == (key, number, epoch == 1)
+                step += 1
+        assert (schedule.rows[step:, k] == -1).all()
+
+
+def test_an_idle_table_trains_no_client() -> None:
+    step = Schedule.of(torch.from_numpy(idle_table(4, 3, 7)))
+    assert step.rows.shape == (4, 3, 7)
+    assert (step.rows == -1).all()
+    assert not step.last.any()
+
+
+def test_a_round_takes_the_steps_of_its_largest_client_and_counts_them() -> None:
+    engine = make_engine("mlp", LocalSettings(epochs=2, batch_size=10, lr=0.1), path="stacked")
+    stack, taken = engine._path._stack(3), []
+    run = stack._run
+    stack._run = lambda: (taken.append(int(stack._counter)), run())
+    stack.train(starts(engine, 2), [2, 0], 0)  # 8 and 37 samples
+    assert taken == list(range(8))
+    assert len(stack._table) == 10  # 50 samples
 
 
 @pytest.mark.parametrize("settings", sorted(SETTINGS))
-def test_blocks_as_on_a_gpu_change_nothing(settings: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks longer than a step, and a recording that runs the block before anybody trains."""
+def test_a_recording_leaves_nothing(settings: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that takes the step before any client trains, as a capture does on a GPU."""
 
-    def recorded(block: stacked.Block) -> stacked.Block:
-        for _ in range(stacked.WARM_UP + 1):
-            block()
-        return block
+    def recorded(step: stacked.Step) -> stacked.Step:
+        for _ in range(stacked.WARM_UP):
+            step()
+        return step
 
     expected = make_engine("mlp", SETTINGS[settings], path="stacked", dropout=0.5)
     start = starts(expected)
-    monkeypatch.setitem(stacked.BLOCK, "cpu", stacked.BLOCK["cuda"])
     monkeypatch.setattr(stacked, "_at_once", recorded)
     found = make_engine("mlp", SETTINGS[settings], path="stacked", dropout=0.5)
     for round_ in (0, 1):  # the second round finds what the first one left behind
@@ -199,29 +263,45 @@ class Foreign(TorchDispatchMode):
         return result
 
 
-@pytest.mark.parametrize(("name", "settings"), [("mlp", "pulled"), ("wide_conv_net", "adam")])
-def test_a_block_can_be_captured(name: str, settings: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("mlp", "pulled"),
+        ("wide_conv_net", "adam"),
+        ("supervised_autoencoder", "adam"),
+        ("word_lstm", "pulled"),
+    ],
+)
+def test_a_step_can_be_captured(name, settings, monkeypatch) -> None:
     """It neither reads a value back, which "meta" tensors do not have, nor copies from the CPU."""
     options = {"dropout": 0.5} if name == "mlp" else {}
     there = make_engine(name, SETTINGS[settings], **options).workload
-    task = dataclasses.replace(there.task, x=there.task.x.to("meta"), y=there.task.y.to("meta"))
+    data = {key: value.to("meta") for key, value in vars(there.task).items() if key in "xy"}
+    task = dataclasses.replace(there.task, **data)
     there = dataclasses.replace(there, task=task, device=torch.device("meta"))
+    # The layers and the optimiser of a GPU.
+    monkeypatch.setattr(stacked_layers, "UNFOLDED", ("meta",))
+    optimiser, fused = (
+        import_module("torch.optim.optimizer"),
+        "_get_fused_kernels_supported_devices",
+    )
+    monkeypatch.setattr(optimiser, fused, lambda: ["meta"])
     stack = Stack(there, Objective(there), (2, 3, 10), stacked._at_once)
     with Foreign("meta") as mode:
-        stack._block()
+        stack._step()
     assert mode.found == []
     with Foreign("cpu") as mode:
-        stack._block()
+        stack._step()
     assert mode.found != []  # the check itself can fail
 
 
 @pytest.mark.parametrize("settings", sorted(SETTINGS))
-def test_memory_that_a_captured_block_works_on_keeps_its_place(settings: str) -> None:
+def test_memory_that_a_captured_step_works_on_keeps_its_place(settings: str) -> None:
     engine = make_engine("mlp", SETTINGS[settings], path="stacked")
     stack = engine._path._stack(3)
 
     def places() -> list[int]:
-        held = (vars(stack), vars(stack._update))
+        held = (vars(stack), vars(stack._update), stack._update.state)
         tensors = [x for part in held for x in tree_leaves(part) if isinstance(x, Tensor)]
         return [each.data_ptr() for each in tensors]
 
@@ -229,32 +309,37 @@ def test_memory_that_a_captured_block_works_on_keeps_its_place(settings: str) ->
     for round_ in (0, 1):
         engine.train(starts(engine), EVERYONE, round_)
     assert places() == before
-    assert len(before) >= 16  # nine of the stack and its schedule, four views, the optimiser's
+    assert len(before) >= 18  # seven of the stack, eight views, the optimiser's
 
 
 def test_a_finished_client_stays_even_if_its_gradient_is_not_a_number() -> None:
     engine = make_engine("mlp", PULLED, path="stacked")
     start = starts(engine)
     expected, _ = engine.train(start, EVERYONE, 0)
-    gradients = Objective.gradients
+    all_at_once = engine._path._objective._all
 
-    def broken(self, views, label_maps, step, out):
-        found = gradients(self, views, label_maps, step, out)
-        out[(step.rows < 0).all(1)] = torch.nan
-        return found
+    def broken(views, label_maps, rows, *streams):
+        gradients, found = all_at_once(views, label_maps, rows, *streams)
+        for part in gradients.values():
+            part[(rows < 0).all(1)] = torch.nan
+        return gradients, found
 
-    engine._path._objective.gradients = broken.__get__(engine._path._objective)
+    engine._path._objective._all = broken
     found, _ = engine.train(start, EVERYONE, 0)
     assert torch.equal(found, expected)
 
 
 def test_networks_that_cannot_be_stacked_are_refused() -> None:
-    with pytest.raises(InputError, match="path 'stacked' cannot train this run"):
-        make_engine("word_lstm", PLAIN, path="stacked")
     workload = make_engine("mlp", PLAIN).workload
-    for layer in (nn.BatchNorm2d(1), nn.Dropout(0.5), nn.GRU(2, 2)):
+    lstm = functools.partial(nn.LSTM, 2, 3, batch_first=True)
+    special = [lstm(bidirectional=True), lstm(proj_size=2), lstm(bias=False), nn.LSTM(2, 3)]
+    special += [lstm(num_layers=2, dropout=0.5), nn.GRU(2, 2)]
+    for layer in (nn.BatchNorm2d(1), nn.Dropout(0.5), *special):
         unstackable = dataclasses.replace(workload, build=lambda layer=layer: nn.Sequential(layer))
         assert not Stacked.supports(unstackable)
+    last = dataclasses.replace(workload.settings, layers="last")
+    with pytest.raises(InputError, match="path 'stacked' cannot train this run"):
+        make_engine("mlp", last, path="stacked")
 
 
 @pytest.mark.parametrize("name", ["mlp", "word_lstm"])

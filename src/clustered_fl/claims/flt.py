@@ -28,7 +28,7 @@ Number = Literal["ari", "ari_min", "components", "recall", "false_edges"]
 
 
 def _named(number: str, label: str) -> str:
-    return ", ".join(filter(None, (NUMBERS[number], label)))
+    return ", ".join(filter(None, (NUMBERS[number], label))) or "agreement"
 
 
 def _trials(evidence: Evidence, name: str, gamma: float = 1.0) -> pd.DataFrame:
@@ -57,7 +57,7 @@ def trials(evidence: Evidence, of: list[Grouping], numbers: list[Number]) -> Mea
 
 
 def encoders(evidence: Evidence, of: list[Grouping], over: list[Grouping]) -> Measured:
-    """Largest difference in mean agreement between encoders, over the columns, of each row.
+    """Largest difference in mean agreement between encoders, over the columns, in all and per row.
 
     Args:
         of: groupings by FLT that have compared settings.
@@ -69,7 +69,7 @@ def encoders(evidence: Evidence, of: list[Grouping], over: list[Grouping]) -> Me
     for name in of:
         at = evidence.label(name)
         found[at.row] = max(found.get(at.row, 0.0), abs(base[at.column] - means[name]))
-    return found
+    return {"largest difference": max(found.values())} | found
 
 
 def right_number(

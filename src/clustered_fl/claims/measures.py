@@ -175,9 +175,10 @@ def near_published(
         for number in (each for each in known if each in published):
             ours = accuracy_of(evidence, run, known[number] * rounds)
             found[f"{name}, {number}" if shares else name] = ours - published[number]
-    sizes = [abs(value) for value in found.values()]
-    near = float(sum(size <= within for size in sizes))
-    return {"largest difference": max(sizes), f"within {within:g} points": near} | found
+    sizes = np.abs([float(value) for value in found.values()])
+    label, near = f"within {within:g} points", sizes <= within
+    counted = {f"share {label}": float(near.mean()), label: float(near.sum())}
+    return counted | {"largest difference": float(sizes.max())} | found
 
 
 def rounds_to(evidence: Evidence, percent: float, of: Run, over: list[Run]) -> Measured:

@@ -3,7 +3,8 @@
 The paper lets every client fine-tune its own copy for J = 5 epochs ("independent"). Its code never
 did: at first it passed one model with one optimiser from client to client ("sequential"), so that
 the learning rate, halved every ten epochs, is nearly zero after twenty clients; later it trained on
-the pooled images of all clients ("pooled"), with the rate halved every ten batches.
+the pooled images of all clients ("pooled"), with the rate halved every ten batches. Steps at such a
+rate change no parameter and are left out.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +12,9 @@ from copy import deepcopy
 from typing import Literal
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings
 from clustered_fl.models.autoencoder import Autoencoder
@@ -21,6 +24,33 @@ Mode = Literal["none", "independent", "sequential", "pooled"]
 SEPARATE = ("none", "independent")
 """Modes in which a client's encoder depends on its own images alone."""
 Images = Callable[[np.ndarray], Tensor]
+
+NEGLIGIBLE = 1e-10
+"""Learning rate below which all further steps of Adam together are lost in a float32 parameter."""
+REMEMBERED = 100
+"""Batches after which running averages have forgotten what was before, to 0.9^100 = 3e-5."""
+
+
+class _Shared(Reconstruction):
+    """One model for all clients, whose learning rate falls until steps change nothing any more.
+
+    The running averages of batch normalisation follow the images without steps, too.
+    """
+
+    @property
+    def _is_over(self) -> bool:
+        return self.optimiser.param_groups[0]["lr"] < NEGLIGIBLE
+
+    def step(self, images: Tensor) -> Tensor:
+        if not self._is_over:
+            return super().step(images)
+        with torch.no_grad():
+            return functional.mse_loss(self.network(images), images)
+
+    def is_idle(self, later: int) -> bool:
+        """Whether an epoch leaves no trace after so many later batches of the same client."""
+        averages = any(isinstance(part, nn.BatchNorm2d) for part in self.network.modules())
+        return self._is_over and (later >= REMEMBERED or not averages)
 
 
 def tuned(
@@ -41,19 +71,45 @@ def tuned(
     if mode == "none":
         yield from (encoder for _ in rows[first:])
         return
-    training = Reconstruction(deepcopy(encoder), settings)
-    if mode == "pooled":
-        for epoch in range(settings.epochs):
-            order = generator(seed, "pooled fine-tuning", epoch).permutation(np.concatenate(rows))
-            _batchwise(training, images, order, settings.batch_size)
-        yield from (training.network for _ in rows)
-        return
-    for client, own in enumerate(rows[first:], first):
-        if mode == "independent":
+    if mode == "independent":
+        for client, own in enumerate(rows[first:], first):
             training = Reconstruction(deepcopy(encoder), settings)
+            for epoch in range(settings.epochs):
+                training.epoch(images, own, generator(seed, "fine-tuning", client, epoch))
+            yield training.network
+        return
+    shared = _Shared(deepcopy(encoder), settings)
+    passed_on = _pooled if mode == "pooled" else _sequential
+    yield from passed_on(shared, images, rows, settings, seed)
+
+
+def _sequential(
+    training: _Shared,
+    images: Images,
+    rows: tuple[np.ndarray, ...],
+    settings: TrainingSettings,
+    seed: int,
+) -> Iterator[Autoencoder]:
+    for client, own in enumerate(rows):
+        batches = -(-len(own) // settings.batch_size)
         for epoch in range(settings.epochs):
-            training.epoch(images, own, generator(seed, "fine-tuning", client, epoch))
+            if not training.is_idle(batches * (settings.epochs - epoch - 1)):
+                training.epoch(images, own, generator(seed, "fine-tuning", client, epoch))
         yield training.network
+
+
+def _pooled(
+    training: _Shared,
+    images: Images,
+    rows: tuple[np.ndarray, ...],
+    settings: TrainingSettings,
+    seed: int,
+) -> Iterator[Autoencoder]:
+    for epoch in range(settings.epochs):
+        order = generator(seed, "pooled fine-tuning", epoch).permutation(np.concatenate(rows))
+        if not training.is_idle(len(order) // settings.batch_size * (settings.epochs - epoch - 1)):
+            _batchwise(training, images, order, settings.batch_size)
+    yield from (training.network for _ in rows)
 
 
 def _batchwise(training: Reconstruction, images: Images, rows: np.ndarray, size: int) -> None:

@@ -5,18 +5,24 @@ operations than inside them. The loops of `compiled_kernels` do the same arithme
 are made once; they release Python's lock, so that threads train clients side by side.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from inspect import getsource
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from clustered_fl.engine import compiled_kernels, convolution_kernels, dense_kernels, vectors
+from clustered_fl.engine import (
+    compiled_kernels,
+    convolution_kernels,
+    dense_kernels,
+    layout,
+    vectors,
+)
 from clustered_fl.engine.compiled_kernels import Data, epoch_trainer, scorer
 from clustered_fl.engine.convolution_kernels import MARGIN
 from clustered_fl.engine.dense_kernels import Rule, Weights
-from clustered_fl.engine.layout import Buffers, plan
+from clustered_fl.engine.layout import Buffers, carriers, plan
 from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.workers import Workers
@@ -28,9 +34,10 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-_MODULES = compiled_kernels, convolution_kernels, dense_kernels, vectors, dropout
+_MODULES = compiled_kernels, convolution_kernels, dense_kernels, layout, vectors, dropout
 _CODE = digest([getsource(module) for module in _MODULES])
 train_epoch, score = epoch_trainer(_CODE), scorer(_CODE)
+place, moved = carriers(_CODE)
 
 
 class _Bench:
@@ -48,9 +55,7 @@ class _Bench:
     def load(self, start: Tensor, settings: LocalSettings) -> None:
         """Begin at a start model [P], without momentum."""
         parameters, velocity, began = self.buffers.weights
-        parameters[:] = 0  # between the rows too, where a divergence leaves NaN
-        for place, part in self._parts(start):
-            place[:] = part
+        place(self.plan.layers, start.numpy(), parameters)
         if settings.momentum:
             velocity[:] = 0
         if settings.proximal:
@@ -58,15 +63,7 @@ class _Bench:
 
     def moved(self, start: Tensor, out: Tensor) -> None:
         """Write how far the model has moved from `start` to `out`, both [P]."""
-        for (place, part), (_, moved) in zip(self._parts(start), self._parts(out), strict=True):
-            np.subtract(place, part, out=moved)
-
-    def _parts(self, flat: Tensor) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Each layer's weight and bias in the buffer, and the same part of `flat` [P]."""
-        values, first = flat.numpy(), 0
-        for place in self.plan.views(self.buffers.weights.parameters):
-            yield place, values[first : first + place.size].reshape(place.shape)
-            first += place.size
+        moved(self.plan.layers, self.buffers.weights.parameters, start.numpy(), out.numpy())
 
 
 class Compiled(Sequential):

@@ -62,8 +62,9 @@ def _gather(data: Data, rows: ndarray, layer, values: ndarray) -> None:  # noqa:
         out = _part(values, layer.input, (filled(count), stride(pixels)))
         out[count:] = 0
         for b in range(count):
+            image = data.images[rows[b]]
             for i in range(pixels):
-                out[b, i] = float32(data.images[rows[b], i]) * data.scale - data.shift
+                out[b, i] = float32(image[i]) * data.scale - data.shift
         return
     shape = layer.inputs * side, pitch(side, padding, count)
     lines, left, right = _part(values, layer.input, shape), padding * count, side * count
@@ -72,9 +73,9 @@ def _gather(data: Data, rows: ndarray, layer, values: ndarray) -> None:  # noqa:
     for line in range(shape[0]):
         pixels = lines[line, left : left + right].reshape((side, count))
         for b in range(count):
+            image = data.images[rows[b], line * side : (line + 1) * side]
             for x in range(side):
-                pixel = float32(data.images[rows[b], line * side + x])
-                pixels[x, b] = pixel * data.scale - data.shift
+                pixels[x, b] = float32(image[x]) * data.scale - data.shift
 
 
 @compiled

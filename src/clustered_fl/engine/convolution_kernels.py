@@ -16,7 +16,17 @@ from numba.extending import register_jitable
 from numpy import ndarray
 
 from clustered_fl.engine.dense_kernels import compiled, stride
-from clustered_fl.engine.vectors import LANES, fma, load, splat, store, total, where_equal
+from clustered_fl.engine.vectors import (
+    LANES,
+    fma,
+    larger,
+    load,
+    splat,
+    spread,
+    store,
+    total,
+    where_equal,
+)
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
@@ -122,11 +132,11 @@ def _four(source, first, images, weights, kernels, outputs, start, seen, batch, 
             for _ in range(TAPS):
                 x0, x1 = load(source, i), load(source, i + LANES)
                 x2, x3 = load(source, i + 2 * LANES), load(source, i + 3 * LANES)
-                u = splat(weights[k + o * kernels.output])
+                u = spread(weights, k + o * kernels.output)
                 a0, a1, a2, a3 = fma(u, x0, a0), fma(u, x1, a1), fma(u, x2, a2), fma(u, x3, a3)
-                u = splat(weights[k + p * kernels.output])
+                u = spread(weights, k + p * kernels.output)
                 b0, b1, b2, b3 = fma(u, x0, b0), fma(u, x1, b1), fma(u, x2, b2), fma(u, x3, b3)
-                u = splat(weights[k + q * kernels.output])
+                u = spread(weights, k + q * kernels.output)
                 c0, c1, c2, c3 = fma(u, x0, c0), fma(u, x1, c1), fma(u, x2, c2), fma(u, x3, c3)
                 i, k = i + batch, k + kernels.column
     sums = (a0, b0, c0), (a1, b1, c1), (a2, b2, c2), (a3, b3, c3)
@@ -145,9 +155,9 @@ def _one(source, first, images, weights, kernels, outputs, start, seen, batch, o
             k = kernels.first + channel * kernels.channel + row * kernels.row
             for _ in range(TAPS):
                 x = load(source, i)
-                a = fma(splat(weights[k + o * kernels.output]), x, a)
-                b = fma(splat(weights[k + p * kernels.output]), x, b)
-                c = fma(splat(weights[k + q * kernels.output]), x, c)
+                a = fma(spread(weights, k + o * kernels.output), x, a)
+                b = fma(spread(weights, k + p * kernels.output), x, b)
+                c = fma(spread(weights, k + q * kernels.output), x, c)
                 i, k = i + batch, k + kernels.column
     _put((a, b, c), outputs, out, place, result)
 
@@ -203,19 +213,23 @@ def _products(values, images, channel, tap, slopes, grad, outputs, batch, rows):
 @compiled
 def pool(values: ndarray, z: Images, batch: int, out: Images) -> None:
     """Largest of 0 and each 2 x 2 window of `z`, with 0 around."""
+    zero = splat(float32(0))
     for o in range(out.channels):
         for y in range(out.height):
             top = z.first + (o * z.height + 2 * y) * z.pitch
             row = out.first + (o * out.height + y) * out.pitch
-            values[row : row + out.pitch] = 0
+            left, right = out.margin * batch, (out.margin + out.width) * batch
+            # What is written behind a run is put right by the next run, or by the zeros at the end.
             for x in range(out.width):
-                left, low = top + 2 * x * batch, top + z.pitch + 2 * x * batch
-                a, b = values[left : left + batch], values[left + batch : left + 2 * batch]
-                c, d = values[low : low + batch], values[low + batch : low + 2 * batch]
-                place = row + (out.margin + x) * batch
-                p = values[place : place + batch]
-                for i in range(batch):
-                    p[i] = max(max(max(a[i], b[i]), max(c[i], d[i])), float32(0))
+                place = row + left + x * batch
+                for i in range(top + 2 * x * batch, top + (2 * x + 1) * batch, LANES):
+                    low = i + z.pitch
+                    a = larger(load(values, i), load(values, i + batch))
+                    b = larger(load(values, low), load(values, low + batch))
+                    store(values, place, larger(larger(a, b), zero))
+                    place += LANES
+            values[row : row + left] = 0
+            values[row + right : row + out.pitch] = 0
 
 
 @compiled

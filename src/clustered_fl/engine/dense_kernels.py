@@ -12,7 +12,7 @@ from numba import float32, njit
 from numba.extending import register_jitable
 from numpy import ndarray
 
-from clustered_fl.engine.vectors import LANES, VECTOR, fma, load, splat, store
+from clustered_fl.engine.vectors import LANES, VECTOR, fma, load, splat, spread, store, total
 from clustered_fl.models.dropout import WORD, mixed
 from clustered_fl.models.numerics import NUMERICS
 
@@ -21,7 +21,10 @@ __numerics__ = NUMERICS
 BLOCK = 5
 """Samples that `dense` works on at once."""
 ROWS = 4
-"""Outputs that `descend` works on at once."""
+"""Outputs that `dense` and `descend` work on at once."""
+HELD = 2**16
+"""Weights that `dense` takes to all samples before the next: they stay in the second cache, and
+`BLOCK` samples in the first."""
 COLUMNS = 512
 """Inputs that `descend` works on at once: ten samples fit into the first cache, 100 into the
 second."""
@@ -69,28 +72,41 @@ def grouped(outputs: int) -> int:
 @compiled
 def dense(x: ndarray, weight: ndarray, bias: ndarray, out: ndarray) -> None:
     """Let `out` [B, O] be x [B, I] times the transposed weight [O, I], plus bias."""
-    for o in range(0, weight.shape[0], 2):
-        u, v = weight[o], weight[o + 1]
-        for b in range(0, x.shape[0], BLOCK):
-            x0, x1, x2, x3, x4 = x[b], x[b + 1], x[b + 2], x[b + 3], x[b + 4]
-            s0 = s1 = s2 = s3 = s4 = bias[o]
-            t0 = t1 = t2 = t3 = t4 = bias[o + 1]
-            for i in range(x.shape[1]):
-                s0 += u[i] * x0[i]
-                s1 += u[i] * x1[i]
-                s2 += u[i] * x2[i]
-                s3 += u[i] * x3[i]
-                s4 += u[i] * x4[i]
-                t0 += v[i] * x0[i]
-                t1 += v[i] * x1[i]
-                t2 += v[i] * x2[i]
-                t3 += v[i] * x3[i]
-                t4 += v[i] * x4[i]
-            out[b, o], out[b, o + 1] = s0, t0
-            out[b + 1, o], out[b + 1, o + 1] = s1, t1
-            out[b + 2, o], out[b + 2, o + 1] = s2, t2
-            out[b + 3, o], out[b + 3, o + 1] = s3, t3
-            out[b + 4, o], out[b + 4, o + 1] = s4, t4
+    inputs, weights, width = x.ravel(), weight.ravel(), x.shape[1]
+    outputs, part = len(weight), max(ROWS, HELD // width // ROWS * ROWS)
+    for begin in range(0, outputs, part):
+        for b in range(0, len(x), BLOCK):
+            for o in range(begin, min(begin + part, outputs), ROWS):
+                sums = _products(inputs, b * width, weights, o * width, width)
+                for n in range(ROWS):
+                    _put(sums[n], bias[o + n], out, b, o + n)
+
+
+@compiled
+def _put(sums, bias, out, b, o):  # noqa: ANN001, ANN202
+    """Write one output of `BLOCK` samples."""
+    out[b, o], out[b + 1, o] = total(sums[0]) + bias, total(sums[1]) + bias
+    out[b + 2, o], out[b + 3, o] = total(sums[2]) + bias, total(sums[3]) + bias
+    out[b + 4, o] = total(sums[4]) + bias
+
+
+@compiled
+def _products(x: ndarray, i: int, weights: ndarray, k: int, width: int):  # noqa: ANN202
+    """Of `ROWS` rows of weights from `k` on with `BLOCK` samples from `i` on, not yet summed up."""
+    a0 = a1 = a2 = a3 = a4 = b0 = b1 = b2 = b3 = b4 = splat(float32(0))
+    c0 = c1 = c2 = c3 = c4 = d0 = d1 = d2 = d3 = d4 = splat(float32(0))
+    for _ in range(0, width, LANES):
+        x0, x1, x2 = load(x, i), load(x, i + width), load(x, i + 2 * width)
+        x3, x4, u = load(x, i + 3 * width), load(x, i + 4 * width), load(weights, k)
+        a0, a1, a2, a3 = fma(u, x0, a0), fma(u, x1, a1), fma(u, x2, a2), fma(u, x3, a3)
+        a4, u = fma(u, x4, a4), load(weights, k + width)
+        b0, b1, b2, b3 = fma(u, x0, b0), fma(u, x1, b1), fma(u, x2, b2), fma(u, x3, b3)
+        b4, u = fma(u, x4, b4), load(weights, k + 2 * width)
+        c0, c1, c2, c3 = fma(u, x0, c0), fma(u, x1, c1), fma(u, x2, c2), fma(u, x3, c3)
+        c4, u = fma(u, x4, c4), load(weights, k + 3 * width)
+        d0, d1, d2, d3 = fma(u, x0, d0), fma(u, x1, d1), fma(u, x2, d2), fma(u, x3, d3)
+        d4, i, k = fma(u, x4, d4), i + LANES, k + LANES
+    return (a0, a1, a2, a3, a4), (b0, b1, b2, b3, b4), (c0, c1, c2, c3, c4), (d0, d1, d2, d3, d4)
 
 
 @compiled
@@ -122,6 +138,7 @@ def descend(
     the step; [0, I] if it is not wanted. I is a multiple of `2 * LANES` and O of `ROWS`.
     """
     inputs, back, width = x.ravel(), out.ravel(), x.shape[1]
+    slopes = slope.ravel(), slope.shape[0], slope.shape[1]
     (first, outputs), wanted = place, len(out) > 0
     back[:] = 0
     for begin in range(0, width, COLUMNS):
@@ -129,44 +146,47 @@ def descend(
             for i in range(begin, min(begin + COLUMNS, width), 2 * LANES):
                 here = first + o * width + i
                 if wanted:
-                    _pass_on(slope, o, weights.parameters, here, width, back, i)
-                gradients = _gradients(slope, o, inputs, width, i)
+                    _pass_on(slopes, o, weights.parameters, here, width, back, i)
+                gradients = _gradients(slopes, o, inputs, width, i)
                 for n in range(ROWS):
                     sgd(weights, here + n * width, gradients[2 * n], rule)
                     sgd(weights, here + n * width + LANES, gradients[2 * n + 1], rule)
 
 
 @compiled
-def _gradients(slope: ndarray, o: int, x: ndarray, width: int, i: int):  # noqa: ANN202
-    """Of the weights between two vectors of inputs, from `i` on, and `ROWS` outputs."""
+def _gradients(slopes: tuple[ndarray, int, int], o: int, x: ndarray, width: int, i: int):  # noqa: ANN202
+    """Of the weights between two vectors of inputs, from `i` on, and `ROWS` outputs.
+
+    `slopes` are flat, with the numbers of samples and from one to the next.
+    """
     a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = splat(float32(0))
-    for s in range(slope.shape[0]):
+    slope, samples, step = slopes
+    for _ in range(samples):
         x0, x1 = load(x, i), load(x, i + LANES)
-        i += width
-        u, v = splat(slope[s, o]), splat(slope[s, o + 1])
+        u, v = spread(slope, o), spread(slope, o + 1)
         a0, a1, b0, b1 = fma(u, x0, a0), fma(u, x1, a1), fma(v, x0, b0), fma(v, x1, b1)
-        u, v = splat(slope[s, o + 2]), splat(slope[s, o + 3])
+        u, v = spread(slope, o + 2), spread(slope, o + 3)
         c0, c1, d0, d1 = fma(u, x0, c0), fma(u, x1, c1), fma(v, x0, d0), fma(v, x1, d1)
+        i, o = i + width, o + step
     return a0, a1, b0, b1, c0, c1, d0, d1
 
 
 @compiled
-def _pass_on(
-    slope: ndarray, o: int, weights: ndarray, place: int, width: int, out: ndarray, i: int
-) -> None:
+def _pass_on(slopes, o, weights, place, width, out, i):  # noqa: ANN001, ANN202
     """Add the same outputs' part of the gradient of the same inputs."""
     a0, a1 = load(weights, place), load(weights, place + LANES)
     b0, b1 = load(weights, place + width), load(weights, place + width + LANES)
     c0, c1 = load(weights, place + 2 * width), load(weights, place + 2 * width + LANES)
     d0, d1 = load(weights, place + 3 * width), load(weights, place + 3 * width + LANES)
-    for s in range(slope.shape[0]):
-        u, v = splat(slope[s, o]), splat(slope[s, o + 1])
+    slope, samples, step = slopes
+    for _ in range(samples):
+        u, v = spread(slope, o), spread(slope, o + 1)
         x0 = fma(v, b0, fma(u, a0, load(out, i)))
         x1 = fma(v, b1, fma(u, a1, load(out, i + LANES)))
-        u, v = splat(slope[s, o + 2]), splat(slope[s, o + 3])
+        u, v = spread(slope, o + 2), spread(slope, o + 3)
         store(out, i, fma(v, d0, fma(u, c0, x0)))
         store(out, i + LANES, fma(v, d1, fma(u, c1, x1)))
-        i += width
+        i, o = i + width, o + step
 
 
 @compiled

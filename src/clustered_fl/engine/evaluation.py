@@ -1,14 +1,12 @@
 """Scores of every client under its group's model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from clustered_fl.engine.scoring import means
 from clustered_fl.engine.training import Engine
-
-BATCH = 200
 
 
 def evaluate(
@@ -27,12 +25,12 @@ def evaluate(
     def one(pair: tuple[int, int], places: list[int]) -> np.ndarray:
         group, test = pair
         answer, rows = engine.scorer(models[group]), engine.federation.test_sets[test]
-        return _means(engine, answer, rows, [clients[i] for i in places], engine.task.score)
+        return means(engine.workload, answer, rows, [clients[i] for i in places], engine.task.score)
 
-    means = np.empty(len(clients))
+    found = np.empty(len(clients))
     for places, values in zip(members, engine.workers.map(one, pairs, members), strict=True):
-        means[places] = values
-    return np.exp(means) if engine.task.metric == "perplexity" else means
+        found[places] = values
+    return np.exp(found) if engine.task.metric == "perplexity" else found
 
 
 def training_losses(engine: Engine, models: Tensor, clients: Sequence[int]) -> np.ndarray:
@@ -40,26 +38,10 @@ def training_losses(engine: Engine, models: Tensor, clients: Sequence[int]) -> n
 
     Without dropout, as a client judges a model that it did not train (IFCA's cluster estimate).
     """
-    train, loss = engine.federation.train, engine.task.loss
+    work, train, loss = engine.workload, engine.federation.train, engine.task.loss
 
     def one(model: Tensor) -> list[np.ndarray]:
         answer = engine.scorer(model)
-        return [_means(engine, answer, train[client], [client], loss) for client in clients]
+        return [means(work, answer, train[client], [client], loss)[0] for client in clients]
 
-    return np.stack(engine.workers.map(one, list(models)), axis=1)[..., 0]
-
-
-@torch.no_grad()
-def _means(
-    engine: Engine, answer: Callable, rows: np.ndarray, clients: Sequence[int], measure: Callable
-) -> np.ndarray:
-    """Mean of a sum of the task over the terms of `rows` [n], in the labels of each client."""
-    totals, terms = np.zeros((2, len(clients)))
-    for first in range(0, len(rows), BATCH):
-        part = rows[first : first + BATCH]
-        answers = answer(part)
-        for i, client in enumerate(clients):
-            targets = engine.workload.targets(part, client)
-            totals[i] += float(measure(answers, targets))
-            terms[i] += engine.task.terms(targets)
-    return totals / terms
+    return np.stack(engine.workers.map(one, list(models)), axis=1)

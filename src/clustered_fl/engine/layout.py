@@ -1,16 +1,16 @@
 """Where everything of a network lies in the flat arrays that `compiled_kernels` works on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy import ndarray
 from torch import nn
 
 from clustered_fl.engine.convolution_kernels import MARGIN, TAPS, pitch
-from clustered_fl.engine.dense_kernels import Weights, filled, grouped, stride
+from clustered_fl.engine.dense_kernels import Weights, compiled, filled, grouped, stride
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
@@ -57,18 +57,6 @@ class Plan:
     activations: int
     scratch: int
 
-    def views(self, buffer: ndarray) -> Iterator[ndarray]:
-        """Weight and bias of each layer, in PyTorch's order and shapes, as parts of `buffer`."""
-        for layer in self.layers:
-            if layer.side:
-                shape = (layer.outputs, layer.inputs, TAPS, TAPS)
-                yield buffer[layer.weight :][: prod(shape)].reshape(shape)
-            else:
-                width = stride(layer.inputs)
-                rows = buffer[layer.weight :][: layer.outputs * width].reshape(-1, width)
-                yield rows[:, : layer.inputs]
-            yield buffer[layer.bias :][: layer.outputs]
-
 
 def plan(network: nn.Module, side: int, batch: int) -> Plan:
     """Lay out a network for images [side, side] in batches of at most `batch`.
@@ -99,3 +87,47 @@ def plan(network: nn.Module, side: int, batch: int) -> Plan:
         place = output
     table = np.array(layers, dtype=LAYER).view(np.recarray)
     return Plan(table, parameters.size, activations.size, stride(max(sizes)))
+
+
+@compiled
+def _rows(layer, bias: bool) -> tuple[int, int, int, int]:  # noqa: ANN001
+    """Where the rows of a layer's weight or bias begin in the buffer.
+
+    The place of the first row, the number of rows, their length, and from one to the next.
+    """
+    if bias:
+        return layer.bias, 1, layer.outputs, 1
+    if layer.side > 0:
+        return layer.weight, 1, layer.outputs * layer.inputs * TAPS**2, 1
+    return layer.weight, layer.outputs, layer.inputs, stride(layer.inputs)
+
+
+def carriers(code: str) -> tuple[Callable[..., None], Callable[..., None]]:
+    """Compiled functions that bring a model into a worker's buffer, and its changes out.
+
+    The first lays a flat model [P] out, with 0 between the rows. The second lets `out` [P] be the
+    buffer's parameters minus the model. `code` is as in `compiled_kernels.epoch_trainer`.
+    """
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def place(layers, model, parameters):  # noqa: ANN001, ANN202
+        _ = code
+        parameters[:], at = 0, 0
+        for n in range(2 * len(layers)):
+            first, rows, length, step = _rows(layers[n // 2], n % 2 == 1)
+            for begin in range(first, first + rows * step, step):
+                parameters[begin : begin + length] = model[at : at + length]
+                at += length
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def moved(layers, parameters, model, out):  # noqa: ANN001, ANN202
+        _, at = code, 0
+        for n in range(2 * len(layers)):
+            first, rows, length, step = _rows(layers[n // 2], n % 2 == 1)
+            for begin in range(first, first + rows * step, step):
+                now, before, change = parameters[begin:], model[at:], out[at:]
+                for i in range(length):
+                    change[i] = now[i] - before[i]
+                at += length
+
+    return place, moved

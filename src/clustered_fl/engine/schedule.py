@@ -1,7 +1,9 @@
 """What each client trains on in each step, for clients that train at once.
 
 Clients differ in their number of samples. A batch that a client cannot fill is filled up with -1
-for no sample, so that no sample counts twice; a client without samples left is idle.
+for no sample, so that no sample counts twice; a client without samples left is idle. All of it is
+one table of whole numbers, so that it is copied to a GPU in one piece, and read there by the number
+of the step in one operation.
 """
 
 from collections.abc import Sequence
@@ -16,15 +18,20 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
+KEY, NUMBER, LAST = -3, -2, -1
+"""Columns of a table after those of the rows, see `Schedule`."""
+MARKS = 3
+"""How many these are."""
+
 
 class Schedule(NamedTuple):
-    """What K clients train on in each step.
+    """What K clients train on, in one step or in all of them.
 
     Attributes:
-        rows: int64 [steps, K, B] pooled rows, -1 where a batch has no sample.
-        keys: int64 [steps, K] of the dropout masks.
-        numbers: int64 [steps, K] batches of the epoch before this one.
-        last: bool [steps, K], whether the loss counts, because the epoch is the last one.
+        rows: int64 [..., K, B] pooled rows, -1 where a batch has no sample.
+        keys: int64 [..., K] of the dropout masks.
+        numbers: int64 [..., K] batches of the epoch before this one.
+        last: bool [..., K], whether the loss counts, because the epoch is the last one.
     """
 
     rows: Tensor
@@ -33,38 +40,43 @@ class Schedule(NamedTuple):
     last: Tensor
 
     @classmethod
-    def idle(cls, steps: int, clients: int, batch: int) -> "Schedule":
-        """No client trains."""
-        marks = torch.zeros(steps, clients, dtype=torch.int64)
-        rows = torch.full((steps, clients, batch), -1)
-        return cls(rows, marks, marks.clone(), marks.bool())
-
-    def to(self, device: torch.device) -> "Schedule":
-        """The same on a device."""
-        return Schedule(*(part.to(device) for part in self))
+    def of(cls, table: Tensor) -> "Schedule":
+        """The columns of a table [..., K, B + MARKS]."""
+        marks = (table[..., column] for column in (KEY, NUMBER, LAST))
+        rows, (keys, numbers, last) = table[..., :-MARKS], marks
+        return cls(rows, keys, numbers, last.bool())
 
 
-def build_schedule(
-    workload: Workload, clients: Sequence[int], round_: int, shape: tuple[int, int, int]
-) -> Schedule:
-    """All epochs of a round, in a multiple of the steps of a block.
+def idle_table(steps: int, clients: int, batch: int) -> np.ndarray:
+    """A table int64 [steps, K, B + MARKS] by which no client trains."""
+    table = np.zeros((steps, clients, batch + MARKS), dtype=np.int64)
+    table[..., :-MARKS] = -1
+    return table
 
-    `shape` is the steps of a block, K and B. Clients beyond those given are idle.
+
+def steps_of_round(workload: Workload, clients: Sequence[int], batch: int) -> int:
+    """Steps of the client that takes most of them."""
+    largest = max(len(workload.federation.train[client]) for client in clients)
+    return workload.settings.epochs * -(-largest // batch)
+
+
+def build_table(
+    workload: Workload, clients: Sequence[int], round_: int, shape: tuple[int, int]
+) -> Tensor:
+    """All steps of a round, int64 [steps, K, B + MARKS] on the CPU, to be read by `Schedule.of`.
+
+    `shape` is K and B. Clients beyond those given are idle.
     """
-    block, stacked, batch = shape
-    epochs = workload.settings.epochs
-    sizes = [len(workload.federation.train[client]) for client in clients]
-    blocks = -(-epochs * -(-max(sizes) // batch) // block)
-    schedule = Schedule.idle(blocks * block, stacked, batch)
+    batch, epochs = shape[1], workload.settings.epochs
+    table = idle_table(steps_of_round(workload, clients, batch), *shape)
     for k, client in enumerate(clients):
         first = 0
         for epoch in range(epochs):
             rows = workload.order(client, round_, epoch)
             rows = np.pad(rows, (0, -len(rows) % batch), constant_values=-1).reshape(-1, batch)
-            steps = slice(first, first + len(rows))
-            schedule.rows[steps, k] = torch.from_numpy(rows)
-            schedule.keys[steps, k] = workload.dropout_key(client, round_, epoch)
-            schedule.numbers[steps, k] = torch.arange(len(rows))
-            schedule.last[steps, k] = epoch == epochs - 1
-            first = steps.stop
-    return schedule
+            part = table[first : first + len(rows), k]
+            part[:, :-MARKS], part[:, LAST] = rows, epoch == epochs - 1
+            part[:, KEY] = workload.dropout_key(client, round_, epoch)
+            part[:, NUMBER] = np.arange(len(rows))
+            first += len(rows)
+    return torch.from_numpy(table)

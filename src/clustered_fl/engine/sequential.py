@@ -20,7 +20,7 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 class Update:
-    """One round's optimiser on flat parameters [..., P] of one client or of many.
+    """One round's optimiser on one client's flat parameters [P].
 
     Its state starts empty; FedProx pulls towards the `start` models.
     """
@@ -32,17 +32,8 @@ class Update:
         self.second = torch.zeros_like(start) if adam else None
         self.steps = torch.zeros((), device=start.device)
 
-    def reset(self) -> None:
-        """Empty the state in place, for a captured graph keeps using that memory."""
-        for state in (self.first, self.second, self.steps):
-            if state is not None:
-                state.zero_()
-
-    def step(self, model: Tensor, gradient: Tensor, active: Tensor | None = None) -> None:
-        """One step on `model` [..., P] in place; `gradient` is spent.
-
-        Models where `active`, bool [..., 1], is False stay as they are.
-        """
+    def step(self, model: Tensor, gradient: Tensor) -> None:
+        """One step on `model` [P] in place; `gradient` is spent."""
         settings, direction = self.settings, gradient
         if settings.proximal:
             gradient.add_(model - self.start, alpha=settings.proximal)
@@ -54,8 +45,6 @@ class Update:
             direction = self._adam(gradient)
         elif self.first is not None:
             direction = self.first.mul_(settings.momentum).add_(gradient)
-        if active is not None:
-            direction = direction.masked_fill(~active, 0)
         model.add_(direction, alpha=-settings.lr)
 
     def _adam(self, gradient: Tensor) -> Tensor:

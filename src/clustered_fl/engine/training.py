@@ -24,6 +24,8 @@ from clustered_fl.randomness import generator
 
 PATHS = {"compiled": Compiled, "sequential": Sequential, "stacked": Stacked}
 """The ways to train by name; see `chosen`."""
+TOGETHER = 200
+"""Rows of a full gradient that are differentiated at once, whatever the batch size of training."""
 
 
 class Engine:
@@ -98,8 +100,9 @@ class Engine:
             worker, terms = self.workers.own(), 0
             worker.load(model)
             worker.gradient.zero_()
-            for rows in self.workload.batches(self.federation.train[client]):
-                terms += worker.backward(rows, client)[1]
+            rows = self.federation.train[client]
+            for first in range(0, len(rows), TOGETHER):
+                terms += worker.backward(rows[first : first + TOGETHER], client)[1]
             return worker.gradient / terms
 
         return torch.stack(self.workers.map(one, models, clients))

@@ -41,12 +41,32 @@ def _place(builder: ir.IRBuilder, array: ir.Value, index: ir.Value) -> ir.Value:
     return builder.bitcast(first, _FLOATS.as_pointer())
 
 
+def _filled(builder: ir.IRBuilder, number: ir.Value) -> ir.Value:
+    """A vector of one number."""
+    undefined = ir.Constant(_FLOATS, ir.Undefined)
+    one = builder.insert_element(undefined, number, ir.IntType(32)(0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(one, undefined, zeros)
+
+
 @intrinsic
 def load(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
     """The numbers of `array` from `index` on."""
 
     def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
         return builder.load(_place(builder, *arguments), align=4)
+
+    return VECTOR(array, types.intp), code
+
+
+@intrinsic
+def spread(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
+    """A vector of the one number `array[index]`; Python's negative places are not looked at."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        array, index = arguments
+        number = builder.load(builder.gep(builder.extract_value(array, 4), [index]))
+        return _filled(builder, number)
 
     return VECTOR(array, types.intp), code
 
@@ -68,10 +88,7 @@ def splat(context: BaseContext, number: types.Float) -> Any:
     """A vector of one number."""
 
     def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        undefined = ir.Constant(_FLOATS, ir.Undefined)
-        one = builder.insert_element(undefined, arguments[0], ir.IntType(32)(0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return builder.shuffle_vector(one, undefined, zeros)
+        return _filled(builder, arguments[0])
 
     return VECTOR(types.float32), code
 
@@ -103,6 +120,17 @@ def total(context: BaseContext, x: _Vector) -> Any:
         return builder.extract_element(parts, ir.IntType(32)(0))
 
     return types.float32(VECTOR), code
+
+
+@intrinsic
+def larger(context: BaseContext, x: _Vector, y: _Vector) -> Any:
+    """The larger one of every two numbers; that of y where one of them is NaN."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        x, y = arguments
+        return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+    return VECTOR(VECTOR, VECTOR), code
 
 
 @intrinsic

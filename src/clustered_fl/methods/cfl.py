@@ -115,7 +115,7 @@ def _split_if_due(state: State, group: int, own: Round, engine: Engine, settings
         due = own.number in settings.schedule
     if not due:
         return
-    similarity = linear.cosine_similarity(own.updates.cpu().numpy())
+    similarity = linear.cosine_similarity(own.updates)
     split = linear.bipartition(similarity, settings.linkage)
     if settings.auto:
         apart = np.sqrt(max(0.0, 1.0 - split.cross_max) / 2.0) > settings.gamma_max

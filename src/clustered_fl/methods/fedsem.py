@@ -17,9 +17,9 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
+from clustered_fl.engine.inner_products import gram
 from clustered_fl.engine.training import Engine
 from clustered_fl.errors import InputError
-from clustered_fl.methods.groups import COLUMNS
 from clustered_fl.methods.state import (
     Round,
     RoundSettings,
@@ -123,13 +123,7 @@ def coordinates(vectors: list[Tensor]) -> np.ndarray:
     k-means sees distances only, and models have millions of parameters. Principal coordinates of
     the centred Gram matrix keep them exactly, without a copy of the vectors in double precision.
     """
-    n = len(vectors)
-    gram = torch.zeros(n, n, dtype=torch.float64)
-    for first in range(0, len(vectors[0]), COLUMNS):
-        part = torch.stack([vector[first : first + COLUMNS] for vector in vectors]).double()
-        part -= part.mean(0)
-        gram += (part @ part.t()).cpu()
-    values, directions = np.linalg.eigh(gram.numpy())
+    values, directions = np.linalg.eigh(gram(vectors, centred=True))
     return directions * np.sqrt(np.clip(values, 0, None))
 
 

@@ -1,9 +1,10 @@
 """FLT with newcomers and changed clients: clustering is repeated once (Algorithm 3, lines 21-28).
 
-Clients whose data changed and clients that are new raise a flag; when enough have, the server finds
-the relatedness again, in fine-tune mode, and all clients that are there take part from the next
-round. The paper leaves it to future work. Here all flags are raised before one given round, and a
-client whose data change leaves as it was and joins as a newcomer.
+Clients whose data changed and clients that are new raise a flag; when enough have (lambda), or in
+every tau-th round, the server finds the relatedness again, in fine-tune mode, and all clients that
+are there take part from the next round. The paper leaves it to future work. Here all flags are
+raised before one given round, and a client whose data change leaves as it was and joins as a
+newcomer. Nothing changes later, so that repetitions after the first would find the same.
 """
 
 import numpy as np
@@ -24,12 +25,21 @@ class Settings(one_shot.Settings):
     """Settings of dynamic clustering.
 
     Attributes:
-        again: rounds after which the later relatedness holds and newcomers take part.
+        again: rounds after which the newcomers are there and all flags are raised.
         flags: lambda; with no more flags than that clustering is not repeated.
+        every: tau; clustering is repeated in the first multiple of it from then on, however few
+            flags are raised; None: when they are raised.
     """
 
     again: int = Field(default=0, ge=0)
     flags: int = Field(default=0, ge=0)
+    every: int | None = Field(default=None, ge=1)
+
+    def is_due(self, number: int, flags: int) -> bool:
+        """Whether clustering is repeated before round `number` (Algorithm 3, line 23)."""
+        if self.every is None:
+            return number == self.again and flags > self.flags
+        return number == -(-self.again // self.every) * self.every
 
 
 def init(engine: Engine, settings: Settings) -> State:
@@ -41,7 +51,7 @@ def init(engine: Engine, settings: Settings) -> State:
 
 def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
     """Train the participants and average what is related; regroup before it if it is time."""
-    if number == settings.again and engine.federation.newcomers > settings.flags:
+    if settings.is_due(number, engine.federation.newcomers):
         _regroup(state, engine, settings.later, number)
     present, related = None, settings.relatedness
     if len(state.grouping) > engine.federation.clients:  # all clients but those that were replaced

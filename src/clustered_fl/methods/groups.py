@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import torch
 from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.spatial.distance import squareform
+from torch import Tensor
+
+from clustered_fl.engine.inner_products import gram
 
 Linkage = Literal["single", "complete"]
-COLUMNS, ENTRIES = 2**17, 2**26
-"""Parameters, and numbers of all clients, that are multiplied in double precision at a time."""
 
 
 class Bipartition(NamedTuple):
@@ -27,21 +29,19 @@ class Bipartition(NamedTuple):
     cross_max: float
 
 
-def cosine_similarity(updates: np.ndarray, rows: Sequence[int] | None = None) -> np.ndarray:
-    """Pairwise cosine of `rows` (or all) of `updates` [n, parameters] -> [clients, clients].
+def cosine_similarity(
+    updates: Tensor | np.ndarray, rows: Sequence[int] | None = None
+) -> np.ndarray:
+    """Pairwise cosine of `rows` (or all) of `updates` [n, parameters]: float64 [clients, clients].
 
-    Computed in float64 because the separation gap is a difference of numbers close to one; some
-    columns at a time, because the updates may fill half of the memory. A zero row (a client that
-    took no step) has no direction: its similarity to all others is 0. Source: CFL eqs. (46), (47).
+    A zero row (a client that took no step) has no direction: its similarity to all others is 0.
+    Source: CFL eqs. (46), (47).
     """
-    rows = range(len(updates)) if rows is None else rows
-    gram, columns = np.zeros((len(rows), len(rows))), min(COLUMNS, ENTRIES // max(1, len(rows)))
-    for first in range(0, updates.shape[1], columns):
-        part = np.ascontiguousarray(updates[rows, first : first + columns], dtype=np.float64)
-        gram += part @ part.T
-    norms = np.sqrt(np.diag(gram))
+    vectors = torch.as_tensor(updates)
+    products = gram(vectors if rows is None else [vectors[row] for row in rows])
+    norms = np.sqrt(np.diag(products))
     lengths = np.outer(norms, norms)
-    cosines = np.divide(gram, lengths, out=np.zeros_like(gram), where=lengths > 0)
+    cosines = np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0)
     return np.clip(cosines, -1.0, 1.0)
 
 

@@ -217,7 +217,7 @@ def observe(state: State, round_: Round, engine: Engine, settings: RoundSettings
         updates, sizes = [round_.updates[row] for row in own], engine.federation.sizes[members]
         found = norms_of_group(mean_update(updates, sizes, settings.weighting), norms[own])
         for name, each in vectors.items() if len(own) > 1 else ():
-            similarity = linear.cosine_similarity(each.cpu().numpy(), own)
+            similarity = linear.cosine_similarity(each, own)
             scores = linear.scores(similarity, engine.federation.groups[members])
             found |= {f"{score}_{name}": value for score, value in scores.items()}
         rows += [(now, "group", state.leaves[group], name, value) for name, value in found.items()]

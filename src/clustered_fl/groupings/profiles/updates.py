@@ -13,12 +13,11 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
 from clustered_fl.data.federation import Federation
+from clustered_fl.engine.inner_products import gram, inner_products
 from clustered_fl.engine.training import Engine, supported
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.groupings.profiles.network import Profiler, classifier
 
-COLUMNS = 2**17
-"""Parameters that are multiplied in double precision at a time."""
 TOGETHER = 50
 """Clients that are trained at a time, so that memory does not hold all changes twice."""
 NOTHING = 1e-12
@@ -61,15 +60,6 @@ def updates(
     return found
 
 
-def inner_products(first: Tensor, second: Tensor) -> np.ndarray:
-    """Of the rows of [n, P] and [m, P]: float64 [n, m]."""
-    found = torch.zeros(len(first), len(second), dtype=torch.float64, device=first.device)
-    for start in range(0, first.shape[1], COLUMNS):
-        part = slice(start, start + COLUMNS)
-        found += first[:, part].double() @ second[:, part].double().t()
-    return found.cpu().numpy()
-
-
 class Span:
     """Points float64 [n, n] with the inner products of n vectors, and places of others among them.
 
@@ -80,10 +70,10 @@ class Span:
 
     def __init__(self, vectors: Tensor, unit: bool) -> None:
         self._vectors, self._unit = vectors, unit
-        gram = inner_products(vectors, vectors)
-        self._lengths = self._scale(np.diag(gram))
-        gram /= np.outer(self._lengths, self._lengths)
-        values, self._directions = np.linalg.eigh(gram)
+        products = gram(vectors)
+        self._lengths = self._scale(np.diag(products))
+        products /= np.outer(self._lengths, self._lengths)
+        values, self._directions = np.linalg.eigh(products)
         self._roots = np.sqrt(np.clip(values, 0, None))
         self.points = self._directions * self._roots
 

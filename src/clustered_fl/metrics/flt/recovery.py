@@ -96,10 +96,14 @@ def layouts(found: Relatedness) -> dict[str, np.ndarray]:
 def silhouettes(found: Relatedness, groups: int) -> dict[str, float]:
     """How well groups of signatures part in each of the `layouts`.
 
-    Clients send no labels with signatures. The groups are those of k-means in all dimensions,
-    so that they favour neither picture.
+    Clients send no labels with signatures. The groups are those of k-means in the layout itself, as
+    a reader of the picture sees them.
     """
-    placed = layouts(found)
-    sent = placed["all dimensions"].astype(np.float64)
-    labels = KMeans(groups, n_init=10, random_state=0).fit_predict(sent)
-    return {name: float(silhouette_score(points, labels)) for name, points in placed.items()}
+    return {name: _silhouette(points, groups) for name, points in layouts(found).items()}
+
+
+def _silhouette(points: np.ndarray, groups: int) -> float:
+    """Of the groups that k-means finds in `points` [n, d]."""
+    points = points.astype(np.float64)
+    labels = KMeans(groups, n_init=10, random_state=0).fit_predict(points)
+    return float(silhouette_score(points, labels))

@@ -1,0 +1,161 @@
+"""Layers that vmap turns into few operations for all clients of a stack.
+
+`stackable` exchanges layers of a network for ones with the same parameters, under the same names
+and in the same order, so that flat models are interchangeable. The models stay as they are: the
+sequential way uses PyTorch's own layers. **Not yet seen on a GPU.**
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
+
+UNSUPPORTED = (nn.RNNBase, _BatchNorm, _DropoutNd)
+"""Layers that cannot be stacked: recurrent ones other than a plain LSTM have no batching rule, so
+that vmap would loop over the clients; batch normalisation writes to buffers that the clients would
+share; PyTorch's dropout draws from one stream for all of them."""
+UNFOLDED = ("cuda",)
+"""Devices on which convolutions become matrix products of patches.
+
+On the others they are what vmap makes of them, one convolution with a group per client. Patches
+take the memory of the input times the pixels of a kernel, and are slower on a CPU. On a GPU they
+are expected to be faster where a group has few channels; benchmarks/gpu.py times both there.
+"""
+GATES = 4
+"""Of an LSTM: input, forget, cell and output, in PyTorch's order."""
+
+
+def can_stack(network: nn.Module) -> bool:
+    """Whether all layers of a network can be trained in a stack, see `UNSUPPORTED`."""
+    plain = [each for each in network.modules() if not _is_plain_lstm(each)]
+    return not any(isinstance(each, UNSUPPORTED) for each in plain)
+
+
+def stackable(network: nn.Module, device: torch.device) -> nn.Module:
+    """Exchange layers of `network`, in place, for ones that suit a stack on a device."""
+    for parent in list(network.modules()):
+        for name, layer in list(parent.named_children()):
+            if _is_plain_lstm(layer):
+                setattr(parent, name, StackableLstm(layer))
+            elif device.type in UNFOLDED and _is_plain_convolution(layer):
+                setattr(parent, name, UnfoldedConvolution(layer))
+    return network
+
+
+class Patches(Function):
+    """The patches [N, C k k, L] that a kernel of k x k meets at its L places in [N, C, H, W].
+
+    PyTorch's `unfold` launches a kernel per image on a GPU, and a strided view has a gradient
+    without batching rule. This is a copy of the view forwards and one `fold` backwards.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(images: Tensor, kernel: int) -> Tensor:
+        """Copy all patches; neighbouring ones overlap."""
+        views = images.unfold(2, kernel, 1).unfold(3, kernel, 1)
+        return views.permute(0, 1, 4, 5, 2, 3).flatten(4).flatten(1, 3)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        """Keep the shapes; the gradient needs no values."""
+        ctx.side, ctx.kernel = inputs[0].shape[2:], inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """Add up what each pixel contributed to."""
+        return functional.fold(gradient, ctx.side, ctx.kernel), None
+
+
+class UnfoldedConvolution(nn.Module):
+    """A convolution of stride 1, transposed or not, as one matrix product per image.
+
+    A product per client alone would leave the gradient of a small weight, a sum over all images and
+    places, to a few of a GPU's processors. A transposed convolution of stride 1 is a convolution
+    with the weight turned around and the margin that is left of the kernel.
+    """
+
+    def __init__(self, layer: nn.Conv2d | nn.ConvTranspose2d) -> None:
+        super().__init__()
+        self.weight, self.bias = layer.weight, layer.bias
+        self.turned, self._kernel = isinstance(layer, nn.ConvTranspose2d), layer.kernel_size[0]
+        self._margin = self._kernel - 1 - layer.padding[0] if self.turned else layer.padding[0]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Map images [N, C, H, W] to [N, O, H', W']."""
+        weight = self.weight.transpose(0, 1).flip(2, 3) if self.turned else self.weight
+        images = functional.pad(images, (self._margin,) * 4) if self._margin else images
+        patches = Patches.apply(images, self._kernel)
+        weights = weight.flatten(1).expand(len(images), -1, -1)
+        found = torch.baddbmm(self.bias[:, None], weights, patches)
+        return found.unflatten(2, [side - self._kernel + 1 for side in images.shape[2:]])
+
+
+class StackableLstm(nn.Module):
+    """An LSTM [batch, T, E] -> [batch, T, H] written out as products, sigmoid and tanh.
+
+    Args:
+        layer: an `nn.LSTM` with batch first, one direction, biases and no dropout; its parameters
+            are taken over, weight_ih_l0 [4 H, E], weight_hh_l0 [4 H, H] and so on.
+    Source: the equations of PyTorch's `nn.LSTM`; it adds both biases, as they do.
+    """
+
+    def __init__(self, layer: nn.LSTM) -> None:
+        super().__init__()
+        self.hidden_size, self.num_layers = layer.hidden_size, layer.num_layers
+        for name, parameter in layer.named_parameters():
+            self.register_parameter(name, parameter)
+
+    def forward(self, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """States of the last layer at all times, and the last states of all layers [layers, ...].
+
+        They begin at 0.
+        """
+        ends = []
+        for number in range(self.num_layers):
+            inputs, *end = self._layer(inputs, number)
+            ends.append(end)
+        last, cells = (torch.stack(each) for each in zip(*ends, strict=True))
+        return inputs, (last, cells)
+
+    def _layer(self, inputs: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
+        parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        given, before, *biases = (getattr(self, f"{part}_l{number}") for part in parts)
+        # What the gates see of the inputs is one product for all times.
+        driven = functional.linear(inputs, given, sum(biases))
+        state = cell = inputs.new_zeros(len(inputs), self.hidden_size)
+        states = []
+        for each in driven.unbind(1):
+            gates = torch.addmm(each, state, before.t())
+            enter, forget, new, leave = gates.chunk(GATES, 1)
+            cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
+            state = leave.sigmoid() * cell.tanh()
+            states.append(state)
+        return torch.stack(states, 1), state, cell
+
+
+def _is_plain_lstm(layer: nn.Module) -> bool:
+    if not isinstance(layer, nn.LSTM):
+        return False
+    special = layer.bidirectional or layer.dropout or layer.proj_size
+    return layer.batch_first and layer.bias and not special
+
+
+def _is_plain_convolution(layer: nn.Module) -> bool:
+    """Whether a layer is a square convolution with a bias, stride 1, and zeros around images."""
+    if not isinstance(layer, nn.Conv2d | nn.ConvTranspose2d) or isinstance(layer.padding, str):
+        return False
+    pairs = (layer.kernel_size, layer.padding)
+    square = all(height == width for height, width in pairs)
+    simple = (layer.stride, layer.dilation, layer.groups) == ((1, 1), (1, 1), 1)
+    fits = layer.padding[0] < layer.kernel_size[0]  # or a transposed one would cut its input
+    return square and simple and fits and layer.bias is not None and layer.padding_mode == "zeros"
