@@ -121,6 +121,9 @@ def matmul_gflops() -> float:
 
 
 def machine() -> str:
-    """Processor and number of cores."""
-    models = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return f"{models[0] if models else platform.machine()}, {os.cpu_count()} cores"
+    """Processor with its family and model, its widest vectors, and the number of cores."""
+    found = dict(re.findall(r"^(.*?)\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE))
+    name, flags = found.get("model name", platform.machine()), found.get("flags", "").split()
+    number = f"family {found['cpu family']} model {found['model']}" if "model" in found else ""
+    widest = next((each for each in ("avx512f", "avx2") if each in flags), "")
+    return ", ".join(filter(None, [name, number, widest, f"{os.cpu_count()} cores"]))
