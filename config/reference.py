@@ -37,9 +37,9 @@ from clustered_fl.options import modules_of
 
 INTRODUCTION = """# Configuration
 
-What is computed: `config.yaml`. What there is to compute: one ledger per paper in `papers/`. Where
-datasets come from: `datasets.yaml`, explained at its top. Everything is checked before anything
-runs, and what is unknown or not allowed is refused by name.
+`config.yaml` says what is computed. `papers/` has one ledger per paper, which says what can be
+computed. `datasets.yaml` says where datasets come from; its head explains it. Everything is checked
+before anything runs, and an unknown or invalid key or value is refused by name.
 
 This file is generated, and a test compares:
 
