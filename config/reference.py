@@ -122,7 +122,7 @@ def _training() -> str:
 def _clients() -> str:
     """`federation` of runs and groupings."""
     general = _of_function(modifiers.modified, GIVEN)
-    parts = ["## Clients", _section("###", "`federation`, whatever its kind", *general)]
+    parts = ["## Clients", _section("###", "`federation` of any kind", *general)]
     for name, module in _modules("data.partitions"):
         _, own = _of_function(module.build, GIVEN)
         parts.append(_section("###", f"`federation: {{kind: {name}}}`", _summary(module), own))
@@ -142,7 +142,7 @@ def _related() -> str:
 def _measures() -> str:
     """`measure` of claims."""
     about = (
-        "A run, a grouping or a study is named, or a cell of a table by `column.row`; `*` is any."
+        "Runs, groupings and studies are given by name, cells of a table by `column.row`; `*` is any."
     )
     parts = [f"## Measures of claims\n\n{about}"]
     for module in ("measures", "protocol", *PAPERS):
