@@ -141,9 +141,7 @@ def _related() -> str:
 
 def _measures() -> str:
     """`measure` of claims."""
-    about = (
-        "Runs, groupings and studies are given by name, cells of a table by `column.row`; `*` is any."
-    )
+    about = "Runs, groupings and studies are named, cells of a table by `column.row`; `*` is any."
     parts = [f"## Measures of claims\n\n{about}"]
     for module in ("measures", "protocol", *PAPERS):
         found = import_module(f"clustered_fl.claims.{module}")
