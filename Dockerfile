@@ -1,7 +1,7 @@
 # The workflow with its environment, on CPUs and, with `docker run --gpus all`, on NVIDIA GPUs:
 #     docker build --tag clustered-fl .
 #     docker run --rm --volume "$PWD/results:/clustered-fl/results" clustered-fl
-# Anything else that README.md names goes behind it: `... clustered-fl snakemake cfl_fig9`.
+# Another command goes at the end: `... clustered-fl snakemake cfl_fig9` (docs/running.md).
 FROM python:3.11.13-slim-bookworm
 WORKDIR /clustered-fl
 COPY requirements.txt ./

@@ -37,9 +37,9 @@ from clustered_fl.options import modules_of
 
 INTRODUCTION = """# Configuration
 
-What is computed: `config.yaml`. What there is to compute: one ledger per paper in `papers/`. Where
-datasets come from: `datasets.yaml`, explained at its top. Everything is checked before anything
-runs, and what is unknown or not allowed is refused by name.
+`config.yaml` says what is computed. `papers/` has one ledger per paper, which says what can be
+computed. `datasets.yaml` says where datasets come from; its head explains it. Everything is checked
+before anything runs, and an unknown or invalid key or value is refused by name.
 
 This file is generated, and a test compares:
 
@@ -122,7 +122,7 @@ def _training() -> str:
 def _clients() -> str:
     """`federation` of runs and groupings."""
     general = _of_function(modifiers.modified, GIVEN)
-    parts = ["## Clients", _section("###", "`federation`, whatever its kind", *general)]
+    parts = ["## Clients", _section("###", "`federation` of any kind", *general)]
     for name, module in _modules("data.partitions"):
         _, own = _of_function(module.build, GIVEN)
         parts.append(_section("###", f"`federation: {{kind: {name}}}`", _summary(module), own))
@@ -141,9 +141,7 @@ def _related() -> str:
 
 def _measures() -> str:
     """`measure` of claims."""
-    about = (
-        "A run, a grouping or a study is named, or a cell of a table by `column.row`; `*` is any."
-    )
+    about = "Runs, groupings and studies are named, cells of a table by `column.row`; `*` is any."
     parts = [f"## Measures of claims\n\n{about}"]
     for module in ("measures", "protocol", *PAPERS):
         found = import_module(f"clustered_fl.claims.{module}")

@@ -178,7 +178,7 @@ def test_every_setting_of_a_grouping_is_in_it(reference):
 
 
 def test_every_setting_of_a_federation_is_in_it(reference):
-    general = sections(reference)["`federation`, whatever its kind"]
+    general = sections(reference)["`federation` of any kind"]
     for kind in modules_of("clustered_fl.data.partitions"):
         own = sections(reference).get(f"`federation: {{kind: {kind}}}`", set())
         assert own | general == partition_settings(kind).model_fields.keys()
