@@ -113,7 +113,7 @@ def test_weights_do_not_see_turned_images(judged, sees):
 def test_ifca_must_find_the_groups_everywhere(judged, groups, expected):
     measured, holds = judged("GR-e", {"rotation.ifca": {"groups": groups}})
     assert holds == expected
-    assert measured["agreement"] == measured["images turned"]
+    assert measured["agreement"] == measured["rotated images"]
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_nothing_may_beat_the_true_groups_by_more_than_a_point(judged, other, ex
     runs = {"swap.flt": {"percents": [other] * 6}, "swap.local": {"percents": [10.0] * 6}}
     measured, holds = judged("GR-h", runs)
     assert holds == expected
-    assert measured["labels swapped"] == pytest.approx(other - 50)
-    assert "real writers" not in measured
+    assert measured["swapped labels"] == pytest.approx(other - 50)
+    assert "writers" not in measured
 
 
 @pytest.mark.parametrize(("best", "expected"), [(50.9, True), (51.0001, False)])
@@ -171,7 +171,7 @@ def test_the_worst_must_gain_most(judged, oracle, expected):
     measured, holds = judged("GR-k", runs | {"swap.oracle": {"percents": oracle}})
     assert holds == expected
     of_mean = sum(oracle) / 6 - sum(fedavg) / 6
-    assert measured["labels swapped"] == pytest.approx(oracle[0] - 20 - of_mean)
+    assert measured["swapped labels"] == pytest.approx(oracle[0] - 20 - of_mean)
 
 
 # ---- What it costs -------------------------------------------------------------------------------
@@ -199,6 +199,6 @@ def test_one_shot_must_be_at_its_end_in_half_the_rounds(judged, flt, expected):
     runs["rotation.repa"] = {"rounds": {0: 0.0, 10: 79.5, 40: 80.0}}
     runs["disjoint.flt"] = {"rounds": {0: 0.0, flt - 5: 20.0, flt: 60.0, 40: 60.0}}
     measured, holds = judged("GR-m", runs)
-    assert measured["REPA, images turned"] == 10 / 40
+    assert measured["REPA, rotated images"] == 10 / 40
     assert measured["FLT, disjoint labels"] == flt / 40
     assert holds == expected

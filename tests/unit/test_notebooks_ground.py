@@ -108,15 +108,15 @@ def test_the_matrix_has_every_pair_that_was_run(played):
 
 def test_the_table_says_with_a_dash_what_there_is_not(played):
     table = played.table("ground_table", dtype=str)
-    writers = table[table["ground"] == "real writers"]
+    writers = table[table["setting"] == "writers"]
     assert set(writers["agreement"]) == {"–"}
-    assert "true groups" not in set(writers["contender"])
-    base = table[table["contender"] == "FedAvg"]
+    assert "oracle grouping" not in set(writers["method"])
+    base = table[table["method"] == "FedAvg"]
     assert set(base["gain"]) == {"+0.00"}
 
 
 def test_needs_are_those_of_the_ledger(played):
-    table = played.table("ground_needs").set_index("contender")
+    table = played.table("ground_needs").set_index("method")
     assert list(table.index) == [row.title for row in SHOWN_ROWS.values()]
     for row in SHOWN_ROWS.values():
         line = table.loc[row.title]
