@@ -54,7 +54,7 @@ def _column_format(table: pd.DataFrame) -> str:
 
 
 def markdown(text: str) -> str:
-    """Text that stands in a cell of a Markdown table as it is.
+    """Text as a cell of a Markdown table, escaped.
 
     A bar or a line break would end its cell; `a<b` would be read as a tag, `&lt;` as a sign.
     """
