@@ -12,7 +12,7 @@ from numba import float32, njit
 from numba.extending import register_jitable
 from numpy import ndarray
 
-from clustered_fl.engine.vectors import LANES, VECTOR, fma, load, splat, spread, store, total
+from clustered_fl.engine.vectors import LANES, VECTOR, fma, load, splat, spread, store
 from clustered_fl.models.dropout import WORD, mixed
 from clustered_fl.models.numerics import NUMERICS
 
@@ -21,7 +21,7 @@ __numerics__ = NUMERICS
 BLOCK = 5
 """Samples that `dense` works on at once."""
 ROWS = 4
-"""Outputs that `dense` and `descend` work on at once."""
+"""Outputs that `descend` works on at once."""
 HELD = 2**16
 """Weights that `dense` takes to all samples before the next: they stay in the second cache, and
 `BLOCK` samples in the first."""
@@ -71,42 +71,35 @@ def grouped(outputs: int) -> int:
 
 @compiled
 def dense(x: ndarray, weight: ndarray, bias: ndarray, out: ndarray) -> None:
-    """Let `out` [B, O] be x [B, I] times the transposed weight [O, I], plus bias."""
-    inputs, weights, width = x.ravel(), weight.ravel(), x.shape[1]
-    outputs, part = len(weight), max(ROWS, HELD // width // ROWS * ROWS)
+    """Let `out` [B, O] be x [B, I] times the transposed weight [O, I], plus bias.
+
+    LLVM makes vectors of the width that suits the processor here: ten sums of `LANES` numbers would
+    not fit into the registers of one without AVX-512.
+    """
+    outputs, part = len(weight), max(2, HELD // x.shape[1] // 2 * 2)
     for begin in range(0, outputs, part):
         for b in range(0, len(x), BLOCK):
-            for o in range(begin, min(begin + part, outputs), ROWS):
-                sums = _products(inputs, b * width, weights, o * width, width)
-                for n in range(ROWS):
-                    _put(sums[n], bias[o + n], out, b, o + n)
-
-
-@compiled
-def _put(sums, bias, out, b, o):  # noqa: ANN001, ANN202
-    """Write one output of `BLOCK` samples."""
-    out[b, o], out[b + 1, o] = total(sums[0]) + bias, total(sums[1]) + bias
-    out[b + 2, o], out[b + 3, o] = total(sums[2]) + bias, total(sums[3]) + bias
-    out[b + 4, o] = total(sums[4]) + bias
-
-
-@compiled
-def _products(x: ndarray, i: int, weights: ndarray, k: int, width: int):  # noqa: ANN202
-    """Of `ROWS` rows of weights from `k` on with `BLOCK` samples from `i` on, not yet summed up."""
-    a0 = a1 = a2 = a3 = a4 = b0 = b1 = b2 = b3 = b4 = splat(float32(0))
-    c0 = c1 = c2 = c3 = c4 = d0 = d1 = d2 = d3 = d4 = splat(float32(0))
-    for _ in range(0, width, LANES):
-        x0, x1, x2 = load(x, i), load(x, i + width), load(x, i + 2 * width)
-        x3, x4, u = load(x, i + 3 * width), load(x, i + 4 * width), load(weights, k)
-        a0, a1, a2, a3 = fma(u, x0, a0), fma(u, x1, a1), fma(u, x2, a2), fma(u, x3, a3)
-        a4, u = fma(u, x4, a4), load(weights, k + width)
-        b0, b1, b2, b3 = fma(u, x0, b0), fma(u, x1, b1), fma(u, x2, b2), fma(u, x3, b3)
-        b4, u = fma(u, x4, b4), load(weights, k + 2 * width)
-        c0, c1, c2, c3 = fma(u, x0, c0), fma(u, x1, c1), fma(u, x2, c2), fma(u, x3, c3)
-        c4, u = fma(u, x4, c4), load(weights, k + 3 * width)
-        d0, d1, d2, d3 = fma(u, x0, d0), fma(u, x1, d1), fma(u, x2, d2), fma(u, x3, d3)
-        d4, i, k = fma(u, x4, d4), i + LANES, k + LANES
-    return (a0, a1, a2, a3, a4), (b0, b1, b2, b3, b4), (c0, c1, c2, c3, c4), (d0, d1, d2, d3, d4)
+            x0, x1, x2, x3, x4 = x[b], x[b + 1], x[b + 2], x[b + 3], x[b + 4]
+            for o in range(begin, min(begin + part, outputs), 2):
+                u, v = weight[o], weight[o + 1]
+                s0 = s1 = s2 = s3 = s4 = bias[o]
+                t0 = t1 = t2 = t3 = t4 = bias[o + 1]
+                for i in range(x.shape[1]):
+                    s0 += u[i] * x0[i]
+                    s1 += u[i] * x1[i]
+                    s2 += u[i] * x2[i]
+                    s3 += u[i] * x3[i]
+                    s4 += u[i] * x4[i]
+                    t0 += v[i] * x0[i]
+                    t1 += v[i] * x1[i]
+                    t2 += v[i] * x2[i]
+                    t3 += v[i] * x3[i]
+                    t4 += v[i] * x4[i]
+                out[b, o], out[b, o + 1] = s0, t0
+                out[b + 1, o], out[b + 1, o + 1] = s1, t1
+                out[b + 2, o], out[b + 2, o + 1] = s2, t2
+                out[b + 3, o], out[b + 3, o + 1] = s3, t3
+                out[b + 4, o], out[b + 4, o + 1] = s4, t4
 
 
 @compiled
