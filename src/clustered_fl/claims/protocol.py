@@ -5,7 +5,7 @@ import numpy as np
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.names import Run
-from clustered_fl.metrics.cfl.gap import SIMILARITIES
+from clustered_fl.metrics.cfl.gap import by_round
 
 
 def first_stop(evidence: Evidence, of: Run, eps_1: float) -> Measured:
@@ -54,13 +54,9 @@ def updates_for_gradients(evidence: Evidence, of: list[Run], first: int) -> Meas
     Returns: mean distance of the least cosine within true groups, of the largest across the best
         bipartition, and the larger of the two.
     """
-    read = [f"{score}_{name}" for score in ("intra", "cut") for name in SIMILARITIES]
-    members = [run for entry in of for run in evidence.members(entry)]
-    most = max(members, key=lambda run: run.record["config"]["federation"]["samples"])
-    known = most.frame[(most.frame["round"] >= first) & most.frame["metric"].isin(read)]
-    table = known.pivot_table(index="round", columns="metric", values="value").dropna()
-    apart = {
-        name: float((table[f"{score}_update"] - table[f"{score}_gradient"]).abs().mean())
-        for score, name in (("intra", "within"), ("cut", "across"))
-    }
-    return {"distance": max(apart.values())} | apart
+    found = by_round(evidence.runs(*of), ("intra", "cut"))
+    most = found[(found["samples"] == found["samples"].max()) & (found["round"] >= first)]
+    table = most.pivot_table(index="round", columns="similarity", values=["intra", "cut"]).dropna()
+    apart = (table.xs("update", axis=1, level=1) - table.xs("gradient", axis=1, level=1)).abs()
+    means = {"within": float(apart["intra"].mean()), "across": float(apart["cut"].mean())}
+    return {"distance": max(means.values())} | means

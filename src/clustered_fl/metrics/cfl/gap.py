@@ -3,6 +3,8 @@
 Source: Sattler, Müller, Samek (TNNLS 2020), eq. (44), Figs 6 and 7.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -13,22 +15,22 @@ from clustered_fl.records.reading import load_record
 SIMILARITIES = {"update": "weight updates", "gradient": "full gradients"}
 
 
-def by_round(runs: pd.DataFrame) -> pd.DataFrame:
-    """Gap of all clients after every round of runs with one group, such as federated averaging.
+def by_round(runs: pd.DataFrame, scores: Sequence[str] = ("gap", "correct")) -> pd.DataFrame:
+    """Scores of all clients after every round of runs with one group, such as federated averaging.
 
-    Columns: samples (per client), seed, round, similarity ("update" or "gradient"), gap, correct
-    (whether the bipartition divides no true cluster).
+    Columns: samples (per client), seed, round, similarity ("update" or "gradient") and the scores,
+    which are those of `methods.groups.scores`.
     """
     samples = {
         run: load_record(folder)["config"]["federation"]["samples"]
         for run, _, folder in index.each(runs)
     }
     rows = measurements(runs).query("round > 0")
-    rows[["number", "similarity"]] = rows["metric"].str.extract(r"^(gap|correct)_(\w+)$")
+    rows[["number", "similarity"]] = rows["metric"].str.extract(rf"^({'|'.join(scores)})_(\w+)$")
     rows = rows.dropna(subset="number").assign(samples=rows["run"].map(samples))
     keys = ["samples", "seed", "round", "similarity"]
     table = rows.pivot_table(index=keys, columns="number", values="value").reset_index()
-    return table.rename_axis(columns=None)[[*keys, "gap", "correct"]]
+    return table.rename_axis(columns=None)[[*keys, *scores]]
 
 
 def at_last_gradient(gaps: pd.DataFrame) -> pd.DataFrame:
