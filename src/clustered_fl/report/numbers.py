@@ -144,8 +144,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def with_unit(value: float, unit: str) -> str:
     """A number and its unit: `1.2 points`; the unit is left out where there is no number."""
-    space = "" if unit in ("", "%") else " "
-    return f"{plain(value)}{space}{unit}" if isfinite(value) else plain(value)
+    return f"{plain(value)} {unit}".rstrip() if isfinite(value) else plain(value)
 
 
 def deciding_text(number: Number) -> str:
