@@ -124,7 +124,7 @@ def test_scorecard_has_every_claim(published):
     front = (published / "scorecard.md").read_text()
     assert "[TOY](toy/scorecard.md)" in front
     assert "| Statements of the paper | 1 | 1 demo only |" in front
-    assert "| 1 checks of theorems and formulas; 1 our own questions |" in front
+    assert "| Checks of theorems and formulas: 1; Our own questions: 1 |" in front
 
 
 def test_publishing_again_removes_what_is_stale_and_changes_nothing_else(published, scope):

@@ -245,7 +245,7 @@ def test_runs_say_what_was_computed_and_what_it_cost(report):
     assert "label_swap, clients 4, samples 10, 30 (a run each)" in text
     assert "accuracy 0.3 after 2 rounds 90.0 500" in text
     assert "mnist (builtin), 1,797 rows" in text
-    assert "records; 0.5, 1.5 min" in text  # expected and measured
+    assert "records; 1.5 minutes per seed; 0.5 expected" in text
 
 
 def test_runs_say_what_made_them_and_on_which_machine(report):
@@ -348,10 +348,42 @@ def test_columns_of_numbers_only_are_set_flush_right():
     assert rendering.number_columns(rows[:1]) == [False, False, False]
 
 
+STYLE = files("clustered_fl.report").joinpath("templates/style.css").read_text()
+
+
 def test_every_verdict_has_its_colour():
-    style = files("clustered_fl.report").joinpath("templates/style.css").read_text()
     names = map(rendering.slug, MEANING)
-    assert {name for name in names if f".{name} {{ color: var(--{name}); }}" not in style} == set()
+    assert {name for name in names if f".{name} {{ color: var(--{name}); }}" not in STYLE} == set()
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour such as "#1c2126" (WCAG 2.2)."""
+    shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return sum(weight * s for weight, s in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_text_has_contrast_in_light_and_dark():
+    """At least 4.5 to 1, on the page and on tinted parts of it."""
+    light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6});", part)) for part in themes())
+    assert light.keys() == dark.keys()
+    for theme in (light, dark):
+        for name in theme.keys() - {"paper", "tint", "rule"}:
+            for behind in ("paper", "tint"):
+                bright, dim = sorted(map(luminance, (theme[name], theme[behind])), reverse=True)
+                assert (bright + 0.05) / (dim + 0.05) >= 4.5, (name, behind)
+
+
+def themes() -> tuple[str, str]:
+    """The colours of the light and of the dark page, as the style sheet defines them."""
+    first, _, rest = STYLE.partition("@media (prefers-color-scheme: dark)")
+    return first, rest[: rest.index("* { box-sizing")]
+
+
+def test_text_has_no_colour_of_its_own():
+    """All colours but the white behind pictures are those that change with the theme."""
+    rest = STYLE[STYLE.index("* { box-sizing") :]
+    assert set(re.findall(r"#[0-9a-f]{3,6}\b", rest)) == {"#fff"}
 
 
 def test_scorecard_in_markdown_keeps_its_columns(report):

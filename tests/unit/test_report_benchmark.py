@@ -238,7 +238,7 @@ def test_every_pair_is_two_clicks_from_the_front_page(trained):
 def test_a_method_is_shown_in_all_its_settings_against_all_others(trained):
     site.build(trained, trained.results / "report")
     text = pages(trained.results / "report")["toy/methods/o.html"].words()
-    assert "labels swapped 86.0 84.0 to 88.0 3 seeds +5.0 1 of 3 0.50 3" in text
+    assert "labels swapped 86.0 84.0 to 88.0, 3 seeds +5.0 1 of 3 0.50 3" in text
     assert "Setting FedAvg Another labels swapped +5.0 +3.0" in text
     assert "writers" not in text
 

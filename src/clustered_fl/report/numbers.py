@@ -17,6 +17,8 @@ from clustered_fl.report.verdicts import Verdict
 
 _VALUE = r"-?(?:inf|nan|[\d.]+(?:e[+-]\d+)?)"
 _NUMBER = re.compile(rf"(.+?) ({_VALUE})(?: \(({_VALUE}) to ({_VALUE})\))?")
+_COMPARISON = r"(?:[<>]=?|=) -?[\d.]+"
+_BOUND = re.compile(rf"(.+?) ({_COMPARISON}(?: and {_COMPARISON})*)")
 _OTHER = re.compile(r"; (?=with [^;]+?: )")
 _SETTING = re.compile(r"with (.+?): (.*) \(([A-Z ]+)\)")
 _SIGNS = {">=": "≥", "<=": "≤"}
@@ -104,8 +106,7 @@ def readings(verdict: Verdict, claim: Claim) -> list[Reading]:
 
 def _limits(holds_if: str) -> dict[str, str]:
     """Name -> bound, from "gap > 0; correct = 1"."""
-    parts = (re.fullmatch(r"(.+?) ((?:[<>]=?|=) .+)", part) for part in holds_if.split("; "))
-    return {part[1]: part[2] for part in parts if part}
+    return dict(part.groups() for part in map(_BOUND.fullmatch, holds_if.split("; ")) if part)
 
 
 def _numbers(text: str, limits: dict[str, str], of: Callable[[str], str]) -> list[Number]:
@@ -132,7 +133,9 @@ def plain(value: float) -> str:
     """
     if not isfinite(value):
         return "not measured" if isnan(value) else "never"
-    if value and not _SMALL <= abs(value) < _LARGE:
+    if value == 0:
+        return "0"
+    if not _SMALL <= abs(value) < _LARGE:
         power = floor(log10(abs(value)))
         return f"{value / 10**power:.3g} × 10{str(power).translate(_RAISED)}".replace("-", "−")
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

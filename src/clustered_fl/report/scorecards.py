@@ -75,7 +75,7 @@ def _summary(paper: dict[str, Any]) -> tuple[str, str, str, str]:
     if first is None:
         return "–", "0", "–", "–"
     words = in_words(first.counts, is_benchmark)
-    apart = "; ".join(f"{each.total} {each.about[0].lower()}{each.about[1:]}" for each in found[1:])
+    apart = "; ".join(f"{each.about}: {each.total}" for each in found[1:])
     return first.about, str(first.total), words, apart or "–"
 
 

@@ -19,16 +19,16 @@ MEANING = dict(
     zip(
         VERDICTS,
         (
-            f"True of the mean over seeds and of {_PERCENT} of them, by two standard errors, with "
-            "every value tried of the settings that the paper does not state.",
-            f"False of the mean over seeds and of {_PERCENT} of them, by two standard errors, with "
-            "every value tried of these settings.",
-            "True with one value of a setting that the paper does not state, false with another.",
-            "None of these, or a number that it needs could not be measured.",
-            "True, and it could not have been false: shown and not counted.",
-            "This scale changes a setting of what it is measured on.",
-            "A run, grouping or study that would decide it was not computed at this scale.",
-            "It needs real data and was computed on stand-in data, which decide nothing.",
+            f"Every bound holds for the mean over seeds and for {_PERCENT} of the seeds, by at "
+            "least two standard errors, with every value tried of settings that the paper omits.",
+            f"A bound fails for the mean over seeds and for {_PERCENT} of the seeds, by at least "
+            "two standard errors, with every value tried of these settings.",
+            "True with one value of a setting that the paper omits, false with another.",
+            "None of these, or a number that the claim needs could not be measured.",
+            "True, and it could not have been false; shown and not counted.",
+            "Not judged, because this scale changes a setting that affects the measured numbers.",
+            "Not judged, because a run, grouping or study was not computed at this scale.",
+            "Not judged, because it needs real data and was measured on built-in data.",
         ),
         strict=True,
     )
@@ -40,7 +40,7 @@ EXPECTED = {"CONFIRMED": "HELD", "REFUTED": "DID NOT HOLD"}
 KINDS = {
     "paper": "Statements of the paper",
     "theory": "Checks of theorems and formulas",
-    "code": "What the authors' public code does",
+    "code": "Departures of the authors' public code",
     "ours": "Our own questions",
 }
 """Kind of a claim -> what these claims are, those of the paper first."""
