@@ -145,7 +145,8 @@ def test_a_claim_shows_the_number_that_decides_it_and_folds_the_rest(report):
         assert "Published 0.5 Where page 1 Holds if score > 0.5" in page.words()
         assert "trials 10,500" in page.words()
     text = pages(report)["toy/index.html"].words()
-    assert "– – NOT RUN" in text
+    assert "Not yet Details" in text
+    assert "– 2 seeds NOT RUN" in text
 
 
 def test_claims_can_be_filtered_by_verdict_kind_and_seeds(report):

@@ -119,11 +119,6 @@ class Table(Strict):
         default={}, description="column -> row -> published numbers"
     )
 
-    @property
-    def compares(self) -> bool:
-        """Whether it compares methods in settings of our own: its columns say what differs."""
-        return any(column.differs for column in self.columns.values())
-
 
 class Cell(NamedTuple):
     """One cell and the names of what it computes; "" for what it does without.

@@ -61,9 +61,19 @@ class Ledger(Written):
         return self.title if self.is_benchmark else self.paper.upper()
 
     @property
+    def comparison(self) -> str:
+        """Name of the table that compares methods: its columns say what differs; "" if none."""
+        differing = (
+            name
+            for name, table in self.tables.items()
+            if any(column.differs for column in table.columns.values())
+        )
+        return next(differing, "")
+
+    @property
     def is_benchmark(self) -> bool:
-        """Whether it compares methods and is of no paper: its tables have columns that differ."""
-        return any(table.compares for table in self.tables.values())
+        """Whether it compares methods and is of no paper."""
+        return self.comparison != ""
 
     def chosen(self, table: str, columns: list[str], rows: list[str]) -> list[Cell]:
         """Cells of a table, column after column; no columns or rows mean all that are shown."""

@@ -155,8 +155,7 @@ def _difference(own: Score, other: Score) -> Difference | None:
 
 def compared(paper: PaperEntry) -> Comparison | None:
     """The comparison that a paper is, from its records; None if it is no benchmark."""
-    names = (name for name, table in paper.ledger.tables.items() if table.compares)
-    if (name := next(names, None)) is None:
+    if not (name := paper.ledger.comparison):
         return None
     table = paper.ledger.tables[name]
     cells = {(cell.column, cell.row): cell for cell in paper.ledger.chosen(name, [], [])}

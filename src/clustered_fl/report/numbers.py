@@ -7,7 +7,7 @@ are read from there, so that a page made of published verdicts needs no measurem
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import floor, inf, isfinite, isnan, log10
+from math import inf, isfinite, isnan
 
 from clustered_fl.claims import bounds
 from clustered_fl.claims.binding import function_of
@@ -136,8 +136,8 @@ def plain(value: float) -> str:
     if value == 0:
         return "0"
     if not _SMALL <= abs(value) < _LARGE:
-        power = floor(log10(abs(value)))
-        return f"{value / 10**power:.3g} × 10{str(power).translate(_RAISED)}".replace("-", "−")
+        digits, power = f"{value:.2e}".split("e")
+        return f"{float(digits):g} × 10{str(int(power)).translate(_RAISED)}".replace("-", "−")
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return text.replace("-", "−")
 
