@@ -6,6 +6,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 VOID = {"meta", "link", "img", "br"}
+ELSEWHERE = ("https://doi.org/10.", "https://arxiv.org/abs/", "https://github.com/")
+"""Beginnings of links that may lead out of the folder: to a paper and to its code."""
 
 
 class Page(HTMLParser):
@@ -57,7 +59,8 @@ def dangling(folder: Path) -> list[str]:
     found = pages(folder)
     wrong = []
     for name, page in found.items():
-        for link in page.links + [load for load in page.loads if load != "data:,"]:
+        inside = [link for link in page.links if not link.startswith(ELSEWHERE)]
+        for link in inside + [load for load in page.loads if load != "data:,"]:
             parts = urlsplit(link)
             target = os.path.normpath(Path(name).parent / parts.path) if parts.path else name
             outside = parts.scheme or parts.netloc or target.startswith(("..", "/"))

@@ -1,8 +1,7 @@
 """The report: complete, escaped, offline, the same every time, and honest about what is missing."""
 
-import csv
+import re
 import shutil
-from collections import Counter
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -10,15 +9,9 @@ from pathlib import Path
 import pytest
 from site_pages import dangling, pages
 from tiny_results import (
-    CONTENT,
-    COST,
     LEDGER,
     NASTY,
-    RECORD,
-    RUN,
     contents,
-    index_of,
-    ledger_of,
     scope_of,
     write_notebook,
     write_results,
@@ -28,14 +21,12 @@ from tiny_results import (
 
 from clustered_fl.errors import InputError
 from clustered_fl.figures import DEMO
-from clustered_fl.files import write_json
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.records import index
-from clustered_fl.records.archive import FILE, Key, read
-from clustered_fl.report import site
-from clustered_fl.report.evidence import gather
+from clustered_fl.records.archive import FILE, read
+from clustered_fl.report import rendering, site
 from clustered_fl.report.scope import Scope
-from clustered_fl.report.verdicts import MEANING, read_verdicts, scorecard
+from clustered_fl.report.verdicts import MEANING, read_verdicts
 
 PAPERS = sorted((Path(__file__).parents[2] / "config" / "papers").glob("*.yaml"))
 
@@ -62,11 +53,11 @@ def test_every_link_leads_to_a_file_of_the_report(report):
 def test_dangling_links_are_noticed(report):
     (report / "toy/toy_fig1.png").unlink()
     page = report / "index.html"
-    page.write_text(page.read_text().replace("toy/index.html#T-1", "toy/index.html#T-9"))
+    page.write_text(page.read_text().replace("toy/index.html#claims", "toy/index.html#claim"))
     page = report / "toy/runs.html"
     page.write_text(page.read_text().replace("../words.html", "../../demo/verdicts.csv"))
     assert dangling(report) == [
-        "index.html: toy/index.html#T-9 has no such anchor",
+        "index.html: toy/index.html#claim has no such anchor",
         *["toy/index.html: toy_fig1.png"] * 2,
         "toy/runs.html: ../../demo/verdicts.csv",
         "toy/toy_fig1.html: toy_fig1.png",
@@ -103,7 +94,7 @@ def test_a_page_shows_how_to_read_an_artefact_before_its_notebook(report):
         places.append(text.index(" ".join(words.split()), places[-1] + 1 if places else 0))
     assert "index.html#toy_fig1" in page.links
     assert "A title" not in text
-    assert page.path.read_text().count("<details>") == 2
+    assert page.path.read_text().count("<details>") == 3  # of the claim and of two cells
     (figure,) = [found for tag, found in page.tags if tag == "img"]
     assert (figure["src"], figure["alt"]) == ("toy_fig1.png", "A figure (Fig. 1). What it shows")
 
@@ -125,39 +116,76 @@ def test_an_executed_notebook_that_is_none_is_one_sentence(scope):
 
 
 def test_nothing_is_loaded_from_elsewhere(report):
+    """Nor is any script but ours, which looks up nothing."""
     for name, page in pages(report).items():
-        style = "../style.css" if "/" in name else "style.css"
-        assert {load for load in page.loads if load.endswith(".css")} == {style}
+        root = "../" * name.count("/")
+        assert {load for load in page.loads if load.endswith(".css")} == {f"{root}style.css"}
         assert not [load for load in page.loads if "//" in load]
-        assert "script" not in {tag for tag, _ in page.tags}
+        scripts = [found for tag, found in page.tags if tag == "script"]
+        assert all(found["src"] == f"{root}claims.js" for found in scripts)
     style = (report / "style.css").read_text()
     assert "url(" not in style
     assert "@import" not in style
+    assert not re.search("fetch|import|eval|innerHTML|http", (report / "claims.js").read_text())
 
 
-def test_scorecard_counts_the_rows_of_the_table(report, scope):
-    with (scope.results / "verdicts.csv").open() as file:
-        counted = Counter(row["verdict"] for row in csv.DictReader(file))
+def test_the_front_page_counts_what_the_paper_states_and_the_rest_apart(report):
     text = pages(report)["index.html"].words()
-    table = text[text.index("Verdict TOY") : text.index("TOY: A toy paper")]
-    for word in MEANING:
-        assert f"{word} {counted[word]} " in table
-    assert "all claims 3" in table
+    assert "Statements of the paper: 1, of which 0 are judged at this scale. 1 DEMO ONLY" in text
+    apart = "checks of theorems and formulas (1 confirmed); our own questions (1 not run)."
+    assert f"Counted apart: {apart}" in text
+    assert "It works" not in text
 
 
-def test_claims_stand_beside_the_published_numbers(report):
+def test_a_claim_shows_the_number_that_decides_it_and_folds_the_rest(report):
+    for name in ("toy/index.html", "toy/toy_fig1.html"):
+        page = pages(report)[name]
+        assert "T-1 paper It works Details" in page.words()
+        assert "0.512 % needed > 0.5 score; 0.4 to 0.624 over the seeds 2 seeds" in page.words()
+        assert "Published 0.5 Where page 1 Holds if score > 0.5" in page.words()
+        assert "trials 10,500" in page.words()
+    text = pages(report)["toy/index.html"].words()
+    assert "Not yet Details" in text
+    assert "– 2 seeds NOT RUN" in text
+
+
+def test_claims_can_be_filtered_by_verdict_kind_and_seeds(report):
+    page = pages(report)["toy/index.html"]
+    rows = [found for tag, found in page.tags if tag == "tr" and "data-verdict" in found]
+    assert [(row["id"], row["data-verdict"]) for row in rows] == [
+        ("T-1", "DEMO ONLY"),
+        ("T-2", "CONFIRMED"),
+        ("T-3", "NOT RUN"),
+    ]
+    assert [row["data-kind"] for row in rows] == ["paper", "theory", "ours"]
+    assert {row["data-seeds"] for row in rows} == {"2"}
+
+
+def test_papers_and_their_code_are_linked(scope):
+    changes = {"doi": "10.1/x", "arxiv": "1910.01991", "repository": "https://github.com/a/b"}
+    ledger = LEDGER.model_copy(update=changes)
+    site.build(replace(scope, ledgers=(ledger,)), scope.results / "report")
+    wanted = {"https://doi.org/10.1/x", "https://arxiv.org/abs/1910.01991"}
     for name in ("index.html", "toy/index.html"):
-        text = pages(report)[name].words()
-        assert f"0.5 0.512 {NASTY} holds if score > 0.5 2 DEMO ONLY" in text
-        assert "0.5 – holds if score > 0.5 2 NOT RUN" in text
+        assert {*wanted, "https://github.com/a/b"} <= set(
+            pages(scope.results / "report")[name].links
+        )
+    assert dangling(scope.results / "report") == []
 
 
-def test_claims_are_in_the_order_of_the_ledger_on_every_page(report):
+def test_key_figures_are_on_the_front_page(scope):
+    ledger = LEDGER.model_copy(update={"key_figures": ["toy_fig1", "toy_fig2"]})
+    site.build(replace(scope, ledgers=(ledger,)), scope.results / "report")
+    page = pages(scope.results / "report")["index.html"]
+    assert [found["src"] for tag, found in page.tags if tag == "img"] == ["toy/toy_fig1.png"]
+    assert "toy/toy_fig1.html" in page.links
+
+
+def test_claims_are_in_the_order_of_the_ledger(report):
     """Not in that of the artefacts' names: Fig. 10 comes after Fig. 9."""
-    for name in ("index.html", "toy/index.html"):
-        text = pages(report)[name].words()
-        places = [text.index(f" {claim} ") for claim in LEDGER.claims]
-        assert places == sorted(places)
+    text = pages(report)["toy/index.html"].words()
+    places = [text.index(f" {claim} ") for claim in LEDGER.claims]
+    assert places == sorted(places)
 
 
 def test_claims_link_to_what_they_are_measured_on(report):
@@ -167,7 +195,7 @@ def test_claims_link_to_what_they_are_measured_on(report):
 
 def test_text_from_records_and_ledgers_is_escaped(report):
     for name, page in pages(report).items():
-        assert "<script" not in page.path.read_text()
+        assert "<script>" not in page.path.read_text()
         assert (NASTY in page.words()) == (name != "words.html")
 
 
@@ -198,8 +226,8 @@ def test_missing_artefacts_and_records_are_shown_as_missing(report):
     assert "Missing: this figure has not been made at this scale." in text
     text = found["toy/runs.html"].words()
     assert "toy_run 1 not run" in text
-    assert "toy_run Something to look at 1 of 2" in text
-    assert "toy_sweep Something to look at 0 of 4" in text
+    assert "toy_run Something to look at 1 of 2 records" in text
+    assert "toy_sweep Something to look at 0 of 4 records" in text
 
 
 def test_report_of_nothing(tmp_path):
@@ -218,7 +246,7 @@ def test_runs_say_what_was_computed_and_what_it_cost(report):
     assert "label_swap, clients 4, samples 10, 30 (a run each)" in text
     assert "accuracy 0.3 after 2 rounds 90.0 500" in text
     assert "mnist (builtin), 1,797 rows" in text
-    assert "0.5 1.5" in text  # expected and measured minutes
+    assert "records; 1.5 minutes per seed; 0.5 expected" in text
 
 
 def test_runs_say_what_made_them_and_on_which_machine(report):
@@ -244,10 +272,15 @@ def test_real_data_carries_no_demo_words_but_says_what_is_incomplete(scope):
     write_run(scope.results / "runs/toy_run/seed0", real)
     write_verdicts(scope.results / "verdicts.csv", dict.fromkeys(LEDGER.claims, "REFUTED"))
     site.build(replace(scope, source="real"), scope.results / "report")
-    for name in ("index.html", "toy/index.html"):
-        text = pages(scope.results / "report")[name].words()
-        assert DEMO not in text
-        assert "Incomplete: mnist, 1,500 of 60,000 images." in text
+    found = {name: page.words() for name, page in pages(scope.results / "report").items()}
+    assert all(DEMO not in text for name, text in found.items() if name != "words.html")
+    partial = "Partial data: mnist, 1,500 of 60,000 images."
+    assert {name for name, text in found.items() if partial in text} == {
+        "toy/index.html",
+        "toy/toy_fig1.html",
+    }
+    assert found["toy/index.html"].count(partial) == 1  # of the figure, not of the table
+    assert "Partial: 1,500 of 60,000 images" in found["index.html"]  # in the list of datasets
 
 
 def test_an_artefact_names_datasets_once_that_differ_by_their_seed_only(scope):
@@ -312,22 +345,61 @@ def test_table_without_a_column_is_refused(tmp_path):
 
 def test_columns_of_numbers_only_are_set_flush_right():
     rows = [["name", "ours", "alike"], ["REPA", "0.5", "0.29 (0.23)"], ["WD", "–", "–"]]
-    assert site.number_columns(rows) == [False, True, False]
-    assert site.number_columns(rows[:1]) == [False, False, False]
+    assert rendering.number_columns(rows) == [False, True, False]
+    assert rendering.number_columns(rows[:1]) == [False, False, False]
+
+
+STYLE = files("clustered_fl.report").joinpath("templates/style.css").read_text()
 
 
 def test_every_verdict_has_its_colour():
-    style = files("clustered_fl.report").joinpath("templates/style.css").read_text()
-    names = map(site.slug, MEANING)
-    assert {name for name in names if f".{name} {{ color: var(--{name}); }}" not in style} == set()
+    names = map(rendering.slug, MEANING)
+    assert {name for name in names if f".{name} {{ color: var(--{name}); }}" not in STYLE} == set()
 
 
-def test_scorecard_in_markdown_keeps_its_columns(scope):
-    text = scorecard(read_verdicts(scope.results / "verdicts.csv", "demo"), "demo", "builtin")
-    summary, _, *table = text.splitlines()
-    assert summary == f"Scorecard (scale demo, {DEMO}): 1 CONFIRMED, 1 NOT RUN, 1 DEMO ONLY."
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour such as "#1c2126" (WCAG 2.2)."""
+    shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return sum(weight * s for weight, s in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_text_has_contrast_in_light_and_dark():
+    """At least 4.5 to 1, on the page and on tinted parts of it."""
+    light, dark = (dict(re.findall(r"--([\w-]+): (#\w{6});", part)) for part in themes())
+    assert light.keys() == dark.keys()
+    for theme in (light, dark):
+        for name in theme.keys() - {"paper", "tint", "rule"}:
+            for behind in ("paper", "tint"):
+                bright, dim = sorted(map(luminance, (theme[name], theme[behind])), reverse=True)
+                assert (bright + 0.05) / (dim + 0.05) >= 4.5, (name, behind)
+
+
+def themes() -> tuple[str, str]:
+    """The colours of the light and of the dark page, as the style sheet defines them."""
+    first, _, rest = STYLE.partition("@media (prefers-color-scheme: dark)")
+    return first, rest[: rest.index("* { box-sizing")]
+
+
+def test_text_has_no_colour_of_its_own():
+    """All colours but the white behind pictures are those that change with the theme."""
+    rest = STYLE[STYLE.index("* { box-sizing") :]
+    assert set(re.findall(r"#[0-9a-f]{3,6}\b", rest)) == {"#fff"}
+
+
+def test_scorecard_in_markdown_keeps_its_columns(report):
+    text = (report / "toy/scorecard.md").read_text()
+    first, _, *lines = text.splitlines()
+    assert first == f"Scorecard (scale demo, {DEMO})."
+    assert lines[:3] == [
+        "- Statements of the paper: 1, of which 1 demo only.",
+        "- Checks of theorems and formulas: 1, of which 1 confirmed.",
+        "- Our own questions: 1, of which 1 not run.",
+    ]
+    table = lines[4:]
     assert len(table) == 2 + len(LEDGER.claims)
-    assert {row.replace("\\|", "").count("|") for row in table} == {9}
+    assert {row.replace("\\|", "").count("|") for row in table} == {8}
+    assert "| score: 0.512 % (0.4 to 0.624), needed > 0.5 | 2 seeds |" in table[2].replace("\\", "")
 
 
 def test_very_many_records_are_counted_and_not_listed(scope):
@@ -339,121 +411,3 @@ def test_very_many_records_are_counted_and_not_listed(scope):
     text = pages(scope.results / "r")["toy/index.html"].words()
     assert "Made from 41 records and more" in text
     assert "toy_run40" not in text
-
-
-# ---- A benchmark, which is no paper --------------------------------------------------------------
-
-GUIDE = "# Add your own\n\nOne `module`:\n\n```python\nx = 1 < 2\n```\n"
-SHARED = {key: RUN[key] for key in ("minutes", "dataset", "model", "training", "rounds")}
-TABLE = {
-    "all": SHARED,
-    "columns": {
-        "swap": {
-            "title": "labels swapped",
-            "differs": "Names of labels",
-            "values": {"clusters": 2},
-            "federation": {"kind": "label_swap", "clients": 9},
-            "seeds": {"demo": [0]},
-            "scales": {"demo": {"federation": {"clients": 4}, "rounds": 3}},
-        },
-        "writers": {
-            "title": "writers",
-            "differs": "Their hands",
-            "truth": False,
-            "dataset": "femnist",
-            "federation": {"kind": "writers", "clients": 9},
-            "seeds": {},
-        },
-    },
-    "rows": {
-        "f": {"title": "FedAvg", "method": {"name": "fedavg"}},
-        "o": {
-            "title": "PCA",
-            "method": {"name": "one_shot"},
-            "grouping": {
-                "method": {"name": "pca_kmeans_hc"},
-                "minutes": {},
-                "seeds": {"demo": [0]},
-            },
-            "lesson": "Finds no group.",
-        },
-    },
-}
-
-
-@pytest.fixture
-def benchmark(scope, tmp_path):
-    """The scope of a ledger with a table of all methods on all clients, and a guide."""
-    ledger = ledger_of(CONTENT | {"tables": {"matrix": TABLE}})
-    (tmp_path / "guide.md").write_text(GUIDE)
-    records = index_of(ledger, scope.results, "demo")
-    return replace(scope, ledgers=(ledger,), records=records, guide=tmp_path / "guide.md")
-
-
-@pytest.fixture
-def its_report(benchmark):
-    site.build(benchmark, benchmark.results / "report")
-    return benchmark.results / "report"
-
-
-def test_a_benchmark_is_called_by_its_title_and_says_what_differs(its_report):
-    found = pages(its_report)
-    assert "A toy paper" in found["index.html"].words()
-    assert "TOY: A toy paper" not in found["index.html"].words()
-    text = found["toy/index.html"].words()
-    swap = "labels swapped Names of labels. mnist 2 label_swap, clients 4 small_conv_net epochs 3 3"
-    assert swap in text
-    assert "writers Their hands. femnist – not part of this scale" in text
-    assert "The paper shows" not in text
-
-
-def test_what_to_take_away_is_said_of_methods_with_a_lesson(its_report):
-    text = pages(its_report)["toy/index.html"].words()
-    table = text[text.index("Method What to take away") : text.index("Figures and tables")]
-    assert "PCA Finds no group." in table
-    assert "FedAvg" not in table
-
-
-def test_without_anything_to_take_away_there_is_no_heading_for_it(report):
-    assert "What to take away" not in pages(report)["toy/index.html"].words()
-
-
-def test_groupings_of_clients_without_true_groups_have_no_score(benchmark):
-    columns = {name: column | {"seeds": {"demo": [0]}} for name, column in TABLE["columns"].items()}
-    ledger = ledger_of(CONTENT | {"tables": {"matrix": TABLE | {"columns": columns}}})
-    for column in columns:
-        folder = benchmark.results / f"groupings/toy_groups_{column}_o/seed0"
-        write_json(folder / "record.json", {**RECORD, "score": 0.25})
-        write_json(folder / "cost.json", COST)
-    scope = replace(
-        benchmark, ledgers=(ledger,), records=index_of(ledger, benchmark.results, "demo")
-    )
-    records = scope.packed(ledger)
-    assert Key("grouping", "toy_groups_writers_o", 0) in records
-    found = gather(ledger, records, None, lambda name: {}, "demo")
-    scored = {name: entry.scored for name, entry in found.computed["groupings"].items()}
-    assert scored == {"toy_groups_swap_o": True, "toy_groups_writers_o": False}
-    site.build(scope, benchmark.results / "report")
-    text = pages(benchmark.results / "report")["toy/runs.html"].words()
-    assert "toy_groups_swap_o 0 accuracy 0.25" in text
-    assert "toy_groups_writers_o 0 – 90.0" in text
-
-
-def test_a_benchmark_comes_with_a_page_on_adding_to_it(its_report):
-    assert set(pages(its_report)) >= {"add_your_own.html", "toy/index.html"}
-    text = (its_report / "add_your_own.html").read_text()
-    assert "<code>module</code>" in text
-    assert 'href="add_your_own.html"' in (its_report / "index.html").read_text()
-    assert dangling(its_report) == []
-
-
-def test_papers_alone_have_no_such_page(scope, tmp_path):
-    (tmp_path / "guide.md").write_text(GUIDE)
-    site.build(replace(scope, guide=tmp_path / "guide.md"), scope.results / "report")
-    assert "add_your_own.html" not in pages(scope.results / "report")
-
-
-def test_an_absent_guide_is_one_sentence(benchmark, tmp_path):
-    scope = replace(benchmark, guide=tmp_path / "absent.md")
-    with pytest.raises(InputError, match=r"cannot read .*absent.md: No such file or directory"):
-        site.build(scope, benchmark.results / "report")

@@ -39,6 +39,8 @@ SWEEP = {"setting": "federation.samples", "values": {"demo": [10, 30]}}
 ITEM = {"caption": "What it shows", "published": "A number", "notebook": "toy/x.ipynb"}
 CLAIM = {"published": "0.5", "where": "page 1", "holds_if": {"score": "> 0.5"}}
 
+MEASURED = "score 0.512 (0.4 to 0.624); trials 1.05e+04"
+
 CONTENT = {
     "paper": "toy",
     "title": "A toy paper",
@@ -100,6 +102,9 @@ RECORD = {
     "metric": "accuracy",
     "rounds": 2,
     "score": 0.3,
+    "test_rows": 400,
+    "groups": [0, 0, 0, 0],
+    "true_groups": [0, 0, 1, 1],
 }
 COST = {"seconds": 90.0, "peak_memory_mb": 500, "threads": 1}
 STUDY = {
@@ -136,7 +141,7 @@ def write_verdicts(
                     "statement": claim.statement,
                     "published": claim.published,
                     "holds_if": "score > 0.5",
-                    "measured": "" if verdict == "NOT RUN" else f"0.512 {NASTY}",
+                    "measured": "" if verdict == "NOT RUN" else MEASURED,
                     "seeds": 2,
                     "scale": scale,
                     "source": "none" if claim.kind == "theory" else "builtin",

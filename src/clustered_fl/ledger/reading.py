@@ -81,6 +81,7 @@ def _check_cells(user: str, asked: Selection, table: Table) -> None:
 
 def _references(ledger: Ledger) -> Iterator[tuple[str, str, str]]:
     """References: which user names what in which section of the ledger."""
+    yield from (("key_figures", "artefacts", name) for name in ledger.key_figures)
     for user, artefact in ledger.artefacts.items():
         for kind in ("runs", "studies", "groupings", "encoders"):
             yield from ((user, kind, name) for name in getattr(artefact, kind))

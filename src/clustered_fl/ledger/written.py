@@ -18,6 +18,16 @@ class Written(Strict):
     authors: str = Field(description="authors of the paper")
     year: int = Field(description="of its publication; papers are shown in this order")
     versions: list[str] = Field(description="versions of the paper, the leading one first")
+    doi: str = Field(default="", pattern=r"^(10\.\S+)?$", description="of the paper")
+    arxiv: str = Field(
+        default="", pattern=r"^(\d{4}\.\d{4,5})?$", description="number of the preprint"
+    )
+    repository: str = Field(
+        default="", pattern=r"^(https://\S+)?$", description="address of the authors' public code"
+    )
+    key_figures: list[Name] = Field(
+        default=[], description="artefacts that the front page of a report shows"
+    )
     contradictions: list[str] = Field(
         default=[],
         description="where the paper contradicts itself or its code, whatever we measure",
@@ -51,11 +61,19 @@ class Ledger(Written):
         return self.title if self.is_benchmark else self.paper.upper()
 
     @property
-    def is_benchmark(self) -> bool:
-        """Whether it compares methods and is of no paper: its tables have columns that differ."""
-        return any(
-            column.differs for table in self.tables.values() for column in table.columns.values()
+    def comparison(self) -> str:
+        """Name of the table that compares methods: its columns say what differs; "" if none."""
+        differing = (
+            name
+            for name, table in self.tables.items()
+            if any(column.differs for column in table.columns.values())
         )
+        return next(differing, "")
+
+    @property
+    def is_benchmark(self) -> bool:
+        """Whether it compares methods and is of no paper."""
+        return self.comparison != ""
 
     def chosen(self, table: str, columns: list[str], rows: list[str]) -> list[Cell]:
         """Cells of a table, column after column; no columns or rows mean all that are shown."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from clustered_fl.ledger.schema import Artefact, Claim, Encoder, Grouping, Run, Study
 from clustered_fl.ledger.written import Ledger
+from clustered_fl.report.numbers import Number, Reading
 from clustered_fl.report.verdicts import Verdict
 
 
@@ -53,11 +54,22 @@ class ComputedEntry:
 
 @dataclass(frozen=True)
 class ClaimEntry:
-    """A claim with its verdict, and names of the records that it is measured on."""
+    """A claim with its verdict, and names of the records that it is measured on.
+
+    Attributes:
+        readings: what was measured, with the ledger's own value of what the paper leaves open
+            first; empty if nothing was.
+    """
 
     about: Claim
     verdict: Verdict
     evidence: list[str]
+    readings: list[Reading]
+
+    @property
+    def deciding(self) -> Number | None:
+        """The number that decides the claim; None if nothing was measured."""
+        return self.readings[0].deciding if self.readings else None
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,11 @@ class ArtefactEntry:
     def seen(self) -> str:
         """What a reader who does not see the picture is told of it."""
         return f"{self.about.title} ({self.about.where}). {self.about.caption}"
+
+    @property
+    def partial(self) -> list[dict[str, Any]]:
+        """The real datasets among its data of which rows are missing."""
+        return list(filter(is_partial, self.data))
 
 
 @dataclass(frozen=True)
@@ -123,6 +140,11 @@ def datasets(seeds: Iterable[SeedEntry], *, digests: bool = True) -> list[dict[s
     if not digests:
         named = [{key: data[key] for key in data if key != "digest"} for data in named]
     return unique(named)
+
+
+def is_partial(data: dict[str, Any]) -> bool:
+    """Whether rows of a real dataset are missing."""
+    return not data["complete"] and data["source"] != "builtin"
 
 
 def unique(data: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from clustered_fl.report.entries import (
     SeedEntry,
     datasets,
 )
+from clustered_fl.report.numbers import readings
 from clustered_fl.report.verdicts import Verdict
 
 Records = Mapping[Key, Packed]
@@ -62,7 +63,7 @@ def _claim(ledger: Ledger, verdict: Verdict) -> ClaimEntry:
     about = ledger.claims[verdict.claim]
     bound = [bind(one.measure, measure_of(one), ledger) for one in variants(about).values()]
     needs = [name for each in bound for names in each.needs.values() for name in names]
-    return ClaimEntry(about, verdict, list(dict.fromkeys(needs)))
+    return ClaimEntry(about, verdict, list(dict.fromkeys(needs)), readings(verdict, about))
 
 
 def _computed(

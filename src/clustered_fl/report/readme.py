@@ -9,18 +9,12 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.report import site
 from clustered_fl.report.entries import PaperEntry
-from clustered_fl.report.verdicts import Verdict, counts, summary_table
+from clustered_fl.report.rendering import rendered
+from clustered_fl.report.scorecards import summary_table
+from clustered_fl.report.verdicts import Verdict
 
 FILE = "README.md"
 TITLE = "# Published results\n"
-
-KINDS = {
-    "paper": "Statements of the authors",
-    "theory": "Checks of theorems and formulas",
-    "code": "What the authors' public code does",
-    "ours": "Questions of our own",
-}
-"""Kind of a claim -> what these claims are."""
 
 
 def write_paper(paper: PaperEntry, summary: Mapping[str, Any], written: Path, out: Path) -> None:
@@ -33,14 +27,12 @@ def write_paper(paper: PaperEntry, summary: Mapping[str, Any], written: Path, ou
     """
     name = paper.ledger.paper
     place = Path("figures", summary["scale"], name)
-    about = {"paper": paper, "summary": summary, "kinds": kinds(paper.verdicts)}
-    about |= {"found": found, "seeds": seeds(paper.verdicts)}
-    about["given"] = [word for word, count in counts(paper.verdicts).items() if count]
+    about = {"paper": paper, "summary": summary, "seeds": seeds(paper.verdicts)}
     about |= {
         "written": os.path.relpath(written / f"{name}.yaml", place),
         "notebooks": os.path.relpath("notebooks", place),
     }
-    (out / FILE).write_text(site.rendered("readme.md", about), encoding="utf-8")
+    (out / FILE).write_text(rendered("readme.md", about), encoding="utf-8")
 
 
 def require_own(path: Path) -> None:
@@ -60,7 +52,7 @@ def write_all(folder: Path) -> None:
     found = [site.summaries(each) for each in sorted(folder.glob("[!.]*")) if site.papers(each)]
     scales = {papers[0]["scale"]: _scale(papers) for papers in found}
     with replacing(folder / FILE) as beside:
-        text = site.rendered("figures.md", {"title": TITLE, "scales": scales})
+        text = rendered("figures.md", {"title": TITLE, "scales": scales})
         beside.write_text(text, encoding="utf-8")
 
 
@@ -68,18 +60,6 @@ def _scale(papers: list[dict[str, Any]]) -> dict[str, Any]:
     scale, source = papers[0]["scale"], papers[0]["source"]
     link = f"{scale}/{{}}/{FILE}"
     return {"papers": papers, "table": summary_table(papers, scale, source, link)}
-
-
-def kinds(verdicts: list[Verdict]) -> dict[str, list[Verdict]]:
-    """The verdicts by what they are about, kinds without any left out."""
-    own = {about: [v for v in verdicts if v.kind == kind] for kind, about in KINDS.items()}
-    return {about: each for about, each in own.items() if each}
-
-
-def found(verdicts: list[Verdict]) -> str:
-    """How many claims have which verdict: `45 CONFIRMED and 18 REFUTED`."""
-    parts = [f"{count} {word}" for word, count in counts(verdicts).items() if count]
-    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def seeds(verdicts: list[Verdict]) -> str:

@@ -1,11 +1,13 @@
 """The report: a static site that a browser opens from a folder, without a server or a network.
 
-    index.html            scale, data, scorecard of all papers
+    index.html            what was found of each paper, its key figures, the data
     words.html            what the verdicts mean
     add_your_own.html     how to add a method or clients, where there is a benchmark to try them on
     verdicts.csv  scorecard.md  summary.json      the same for machines
-    <paper>/index.html    every artefact with its claims
+    style.css  claims.js  looks; filters of the tables of claims, which are whole without it
+    <paper>/index.html    every claim and every artefact; of a benchmark the matrix too
     <paper>/runs.html     what was trained, on what, how long
+    <paper>/settings/<setting>.html, methods/<method>.html    of a benchmark: every pair of methods
     <paper>/records.parquet    every record (`clustered_fl.records.archive`)
     <paper>/<artefact>.html    one artefact: its claims, how to read it, its executed notebook
     <paper>/<artefact>.png and so on; verdicts.csv, scorecard.md, summary.json of the paper
@@ -15,59 +17,38 @@ that papers can be published one after another. The same inputs give the same by
 time of day or a path of this machine.
 """
 
-import json
 import shutil
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from nbconvert.filters import markdown2html
 
 from clustered_fl.errors import InputError
-from clustered_fl.figures import DEMO, SOURCES
-from clustered_fl.figures.tables import markdown
 from clustered_fl.files import read_json, replacing, replacing_folder, write_json
-from clustered_fl.ledger.resolution import merged
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.records import archive
 from clustered_fl.report import notebooks
-from clustered_fl.report.entries import ArtefactEntry, PaperEntry, datasets, machines, unique
+from clustered_fl.report.comparison import Comparison, compared, curves
+from clustered_fl.report.entries import (
+    ArtefactEntry,
+    PaperEntry,
+    datasets,
+    is_partial,
+    machines,
+    unique,
+)
 from clustered_fl.report.evidence import Records, gather
 from clustered_fl.report.folder import MARK, require_report
+from clustered_fl.report.rendering import LINKS, rendered
 from clustered_fl.report.scope import VERDICTS, Scope
-from clustered_fl.report.verdicts import (
-    MEANING,
-    claims,
-    counts,
-    read_verdicts,
-    scorecard,
-    summary_table,
-    write_verdicts,
-)
+from clustered_fl.report.scorecards import scorecard, summary_table
+from clustered_fl.report.verdicts import read_verdicts, write_verdicts
 
-# Suffix of an artefact's file -> what a link to it says.
-LINKS = {
-    "html": "how to read it",
-    "ipynb": "executed notebook",
-    "csv": "CSV",
-    "png": "PNG",
-    "svg": "SVG",
-    "pdf": "PDF",
-}
-LINKS |= {"md": "Markdown", "tex": "LaTeX"}
-
-SCALES = {
-    "demo": "small sizes, minutes on two cores",
-    "desktop": "reduced sizes, hours on two cores",
-    "paper": "the papers' own sizes",
-}
-
-# Figures are saved at 160 dots per inch; a page shows a little more than their printed size.
-_SHOWN = 0.75
+ASSETS = ("style.css", "claims.js")
+"""What pages load besides pictures."""
 
 
 def build(scope: Scope, out: Path) -> None:
@@ -103,15 +84,17 @@ def write_paper(
     archive.write(out / archive.FILE, records.values())
     if paper.claims is not None:
         write_verdicts(out / VERDICTS, paper.verdicts)
-    text = scorecard(paper.verdicts, scope.scale, scope.source)
+    text = scorecard(paper, scope.scale, scope.source)
     (out / "scorecard.md").write_text(text, encoding="utf-8")
     write_json(out / MARK, summary)
-    about = {"paper": paper, "summary": summary, "root": "../"}
-    about |= {"data": datasets(paper.seeds), "machines": machines(paper.seeds)}
+    about = {"paper": paper, "summary": summary, "root": "../", "home": "", "partial": []}
+    about |= {"machines": machines(paper.seeds), "comparison": compared(paper)}
     for artefact in paper.artefacts:
         _write_artefact(artefact, about, out, back)
     for name, page in (("index", "paper"), ("runs", "runs")):
         (out / f"{name}.html").write_text(rendered(f"{page}.html", about), encoding="utf-8")
+    if about["comparison"]:
+        _write_comparison(about["comparison"], about, out)
     return paper
 
 
@@ -146,15 +129,35 @@ def _write_artefact(artefact: ArtefactEntry, about: dict[str, Any], out: Path, b
     light = notebooks.light(notebooks.read(source), figure, rendered("found.md", words))
     nbformat.write(light, out / source.name)
     page = rendered(
-        "artefact.html", about | words | {"data": artefact.data, "notebook": notebooks.shown(light)}
+        "artefact.html",
+        about | words | {"partial": artefact.partial, "notebook": notebooks.shown(light)},
     )
     (out / f"{artefact.name}.html").write_text(page, encoding="utf-8")
+
+
+def _write_comparison(found: Comparison, about: dict[str, Any], out: Path) -> None:
+    """A page per setting and one per method of a benchmark."""
+    inside = about | {"root": "../../", "home": "../"}
+    for setting in found.settings:
+        runs = (about["paper"].computed["runs"].get(name) for name in found.runs(setting))
+        data = datasets((seed for run in runs if run for seed in run.done), digests=False)
+        words = {"name": setting, "figure": curves(about["paper"], setting)}
+        words |= {"data": data, "partial": list(filter(is_partial, data))}
+        _write_below(out / "settings", setting, rendered("setting.html", inside | words))
+    for method in found.methods:
+        _write_below(out / "methods", method, rendered("method.html", inside | {"name": method}))
+
+
+def _write_below(folder: Path, name: str, page: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.html").write_text(page, encoding="utf-8")
 
 
 def _summary(paper: PaperEntry, scope: Scope) -> dict[str, Any]:
     """What the front pages need of a paper."""
     ledger = paper.ledger
     about = ("paper", "title", "short", "authors", "year", "versions", "is_benchmark")
+    about += ("doi", "arxiv", "repository")
     return {name: getattr(ledger, name) for name in about} | {
         "scale": scope.scale,
         "source": scope.source,
@@ -165,7 +168,18 @@ def _summary(paper: PaperEntry, scope: Scope) -> dict[str, Any]:
             {"name": each.name, "title": each.about.title, "where": each.about.where}
             for each in paper.artefacts
         ],
+        "key_figures": [_figure(each) for each in paper.artefacts if _is_key(each, ledger)],
     }
+
+
+def _is_key(artefact: ArtefactEntry, ledger: Ledger) -> bool:
+    return artefact.name in ledger.key_figures and artefact.size is not None
+
+
+def _figure(artefact: ArtefactEntry) -> dict[str, Any]:
+    about = {key: getattr(artefact.about, key) for key in ("title", "where", "caption")}
+    about |= {"name": artefact.name, "size": artefact.size, "seen": artefact.seen}
+    return about | {suffix: path.name for suffix, path in artefact.files.items()}
 
 
 def write_front(out: Path, guide: Path | None) -> None:
@@ -175,11 +189,12 @@ def write_front(out: Path, guide: Path | None) -> None:
     data = unique(data for each in known for data in each["data"])
     scale, source = known[0]["scale"], known[0]["source"]
     about = {"papers": known, "root": "", "data": data, "guide": _guide(known, guide)}
-    about["summary"] = {"scale": scale, "source": source}
+    about |= {"summary": {"scale": scale, "source": source}, "partial": []}
     names = ("index", "words", *(["add_your_own"] if about["guide"] else []))
     contents = {f"{name}.html": rendered(f"{name}.html", about) for name in names}
-    style = files("clustered_fl.report").joinpath("templates/style.css")
-    contents["style.css"] = style.read_text(encoding="utf-8")
+    for name in ASSETS:
+        asset = files("clustered_fl.report").joinpath(f"templates/{name}")
+        contents[name] = asset.read_text(encoding="utf-8")
     contents["scorecard.md"] = summary_table(known, scale, source)
     for name, text in contents.items():
         with replacing(out / name) as beside:
@@ -213,63 +228,3 @@ def _guide(summaries: Sequence[dict[str, Any]], guide: Path | None) -> str | Non
         return markdown2html(guide.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {guide}: {error.strerror}") from error
-
-
-def rendered(page: str, about: Mapping[str, Any]) -> str:
-    """The template of this name, filled in; what a page of HTML is told is escaped."""
-    template = _environment().get_template(f"{page}.j2")
-    return template.render(about, page=page.removesuffix(".html"))
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("clustered_fl.report"),
-        # Captions, notes and records are text, whatever they hold.
-        autoescape=select_autoescape(("html.j2",)),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
-        "settings": settings_text,
-        "number_columns": number_columns,
-        "shown": lambda pixels: round(pixels * _SHOWN),
-        "at": lambda entry, scale: merged(entry, (entry["scales"] or {}).get(scale, {})),
-        "slug": slug,
-        "markdown": markdown,
-    }
-    words = {"LINKS": LINKS, "MEANING": MEANING, "SCALES": SCALES, "SOURCES": SOURCES}
-    environment.globals |= words | {"DEMO": DEMO, "counts": counts, "ARCHIVE": archive.FILE}
-    environment.globals["claims"] = claims
-    return environment
-
-
-def settings_text(value: Any) -> str:
-    """A setting as a reader writes it: `label_swap, clients 20`; lists and the like as JSON."""
-    if isinstance(value, dict):
-        parts = (settings_text(each) for each in value.values())
-        names = ("" if key in ("name", "kind") else f"{key} " for key in value)
-        return ", ".join(f"{name}{part}" for name, part in zip(names, parts, strict=True))
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def slug(word: str) -> str:
-    """What a verdict is called in the style sheet and in links."""
-    return word.lower().replace(" ", "-")
-
-
-def number_columns(rows: Sequence[Sequence[str]]) -> list[bool]:
-    """Which columns of a table, its heading first, are set flush right: those of numbers only."""
-    body = rows[1:] or rows
-    return [all(map(_is_number, column)) for column in zip(*body, strict=True)]
-
-
-def _is_number(text: str) -> bool:
-    """Whether a table's cell is a number, or the dash for one."""
-    try:
-        float(text)
-    except ValueError:
-        return text == "–"
-    return True

@@ -1,16 +1,15 @@
-"""The verdicts on the claims: `verdicts.csv`, its counts, and the scorecard as Markdown."""
+"""The verdicts on the claims: `verdicts.csv`, what its words mean, and how they are counted."""
 
 import csv
 from collections import Counter, namedtuple
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from clustered_fl.claims.consistency import JUDGED
 from clustered_fl.claims.judging import AGREEMENT
 from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
-from clustered_fl.figures import SOURCES
-from clustered_fl.figures.tables import markdown
 from clustered_fl.files import require_sum
 
 _PERCENT = f"{100 * AGREEMENT:.0f} %"
@@ -20,24 +19,59 @@ MEANING = dict(
     zip(
         VERDICTS,
         (
-            f"True of the mean over seeds and of {_PERCENT} of them, by two standard errors, with "
-            "every value tried of the settings that the paper does not state.",
-            f"False of the mean over seeds and of {_PERCENT} of them, by two standard errors, with "
-            "every value tried of these settings.",
-            "True with one value of a setting that the paper does not state, false with another.",
-            "None of these, or a number that it needs could not be measured.",
-            "True, and it could not have been false: shown and not counted.",
-            "This scale changes a setting of what it is measured on.",
-            "A run, grouping or study that would decide it was not computed at this scale.",
-            "It needs real data and was computed on stand-in data, which decide nothing.",
+            f"Every bound holds for the mean over seeds and for {_PERCENT} of the seeds, by at "
+            "least two standard errors, with every value tried of settings that the paper omits.",
+            f"A bound fails for the mean over seeds and for {_PERCENT} of the seeds, by at least "
+            "two standard errors, with every value tried of these settings.",
+            "True with one value of a setting that the paper omits, false with another.",
+            "None of these, or a number that the claim needs could not be measured.",
+            "True, and it could not have been false; shown and not counted.",
+            "Not judged, because this scale changes a setting that affects the measured numbers.",
+            "Not judged, because a run, grouping or study was not computed at this scale.",
+            "Not judged, because it needs real data and was measured on built-in data.",
         ),
         strict=True,
     )
 )
 
+EXPECTED = {"CONFIRMED": "HELD", "REFUTED": "DID NOT HOLD"}
+"""Verdict -> what it is called where the statement is an expectation and not a paper's."""
+
+KINDS = {
+    "paper": "Statements of the paper",
+    "theory": "Checks of theorems and formulas",
+    "code": "Departures of the authors' public code",
+    "ours": "Our own questions",
+}
+"""Kind of a claim -> what these claims are, those of the paper first."""
+
+EXPECTATIONS = "Expectations, written down before training"
+"""What the claims of a benchmark are."""
 
 Verdict = namedtuple("Verdict", COLUMNS)
 """One row of `verdicts.csv`; every value is text as it stands there."""
+
+
+class Tally(NamedTuple):
+    """How often each verdict was given on claims of one kind.
+
+    Attributes:
+        counts: word -> number, words that do not occur included.
+    """
+
+    kind: str
+    about: str
+    counts: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """Number of claims."""
+        return sum(self.counts.values())
+
+    @property
+    def judged(self) -> int:
+        """Number of claims that were judged and could have been false."""
+        return sum(self.counts[word] for word in JUDGED if word != "BY CONSTRUCTION")
 
 
 def read_verdicts(path: Path, scale: str) -> list[Verdict]:
@@ -71,47 +105,44 @@ def write_verdicts(path: Path, verdicts: list[Verdict]) -> None:
         table.writerows(each._asdict() for each in verdicts)
 
 
-def counts(verdicts: list[Verdict]) -> dict[str, int]:
+def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
     """How often each word occurs, words that do not occur included."""
     seen = Counter(verdict.verdict for verdict in verdicts)
     return {word: seen[word] for word in MEANING}
 
 
-def scorecard(verdicts: list[Verdict], scale: str, source: str) -> str:
-    """Counts and claims as Markdown, for a README."""
-    summary = ", ".join(f"{count} {word}" for word, count in counts(verdicts).items() if count)
-    return f"Scorecard ({_about(scale, source)}): {summary or 'no claims'}.\n\n{claims(verdicts)}"
+def tallies(verdicts: Sequence[Verdict], is_benchmark: bool) -> list[Tally]:
+    """The verdicts counted by kind of claim; a kind without claims is left out.
+
+    A paper is judged by what it states. Theorem checks, departures of its code and our own
+    questions are counted apart, so that they neither help nor harm it.
+    """
+    about = KINDS | ({"ours": EXPECTATIONS} if is_benchmark else {})
+    own = {kind: [each for each in verdicts if each.kind == kind] for kind in KINDS}
+    return [Tally(kind, about[kind], counts(each)) for kind, each in own.items() if each]
 
 
-def claims(verdicts: Iterable[Verdict]) -> str:
-    """Claims with their numbers and verdicts as a Markdown table."""
-    columns = ("claim", "kind", "statement", "published", "ours", "holds if", "seeds", "verdict")
-    lines = [_row(columns), "|---" * len(columns) + "|"]
-    for each in verdicts:
-        about = (each.claim, each.kind, each.statement, each.published, each.measured)
-        bounds = each.holds_if.replace(">=", "≥").replace("<=", "≤")
-        lines.append(_row((*about, bounds, each.seeds, f"**{each.verdict}**")))
-    return "\n".join(lines) + "\n"
+def headline(found: Sequence[Tally]) -> Tally | None:
+    """What a front page counts: the statements of the paper; of a benchmark, the expectations."""
+    return next(iter(found), None)
 
 
-def summary_table(
-    papers: list[dict[str, Any]], scale: str, source: str, link: str = "{}/scorecard.md"
-) -> str:
-    """How often each verdict was given on the claims of each paper, as Markdown."""
-    heads = [f"[{each['short']}]({link.format(each['paper'])})" for each in papers]
-    lines = [f"Verdicts ({_about(scale, source)}).", "", _row(("verdict", *heads))]
-    lines.append("|---" * (len(heads) + 1) + "|")
-    found = [counts(each["verdicts"]) for each in papers]
-    given = [word for word in MEANING if any(each[word] for each in found)]
-    lines += [_row((word, *(str(each[word]) for each in found))) for word in given]
-    lines.append(_row(("all claims", *(str(len(each["verdicts"])) for each in papers))))
-    return "\n".join(lines) + "\n"
+def called(word: str, is_benchmark: bool) -> str:
+    """What a verdict is called on the pages of a paper or a benchmark."""
+    return EXPECTED.get(word, word) if is_benchmark else word
 
 
-def _about(scale: str, source: str) -> str:
-    return f"scale {scale}, {SOURCES[source]}"
+def in_words(found: dict[str, int], is_benchmark: bool) -> str:
+    """Counts as a phrase: `24 confirmed, 10 refuted and 3 inconclusive`."""
+    parts = [f"{n} {called(word, is_benchmark).lower()}" for word, n in found.items() if n]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or "none"
 
 
-def _row(values: tuple[str, ...]) -> str:
-    """A row of a Markdown table."""
-    return f"| {' | '.join(map(markdown, values))} |"
+def on_one_seed(verdicts: Sequence[Verdict]) -> int:
+    """How many claims about runs rest on a single seed; a theorem check has no others."""
+    return sum(each.seeds == "1" and each.source != "none" for each in verdicts)
+
+
+def seeds_text(seeds: str) -> str:
+    """On how many seeds a claim rests: `1 seed`, `3 seeds`; "" where nothing was measured."""
+    return "" if seeds in ("", "0") else f"{seeds} seed{'' if seeds == '1' else 's'}"

@@ -1,0 +1,206 @@
+"""A benchmark as its pages show it: every method in every setting, and every pair of methods.
+
+Two methods are compared seed by seed, because runs of one seed have the same clients. Whether a
+difference is clear is decided as for claims (`claims.judging`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+from clustered_fl.claims.judging import Estimate, errors_of, judge
+from clustered_fl.ledger.tables import Cell, Column, Row
+from clustered_fl.metrics.accuracy import binomial_error
+from clustered_fl.metrics.agreement import index
+from clustered_fl.report.entries import ArtefactEntry, ComputedEntry, PaperEntry
+
+AHEAD, BEHIND, UNCLEAR = "ahead", "behind", "not clear"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean, least and largest of one number over seeds."""
+
+    values: list[float]
+
+    @property
+    def mean(self) -> float:
+        """Over the seeds."""
+        return fmean(self.values)
+
+    @property
+    def low(self) -> float:
+        """Least."""
+        return min(self.values)
+
+    @property
+    def high(self) -> float:
+        """Largest."""
+        return max(self.values)
+
+    @property
+    def seeds(self) -> int:
+        """Number of values."""
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Difference(Spread):
+    """By how many points of accuracy one method is ahead of another in one setting.
+
+    Attributes:
+        error: standard error of the mean: over seeds, or of the test images of a single seed.
+        word: `AHEAD`, `BEHIND` or `UNCLEAR`.
+    """
+
+    error: float
+    word: str
+
+
+@dataclass(frozen=True)
+class Score:
+    """What one method reached in one setting.
+
+    Attributes:
+        run: name of the ledger's entry.
+        accuracies: seed -> %, mean over clients at the end, with the error of its test images.
+        agreement: adjusted Rand index with the true groups; None where there are none.
+        groups: number of groups found; None where no record says so.
+    """
+
+    run: str
+    accuracies: dict[int, Estimate]
+    agreement: Spread | None
+    groups: Spread | None
+
+    @property
+    def accuracy(self) -> Spread:
+        """Over the seeds, in %."""
+        return Spread([float(value) for value in self.accuracies.values()])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All methods in all settings.
+
+    Attributes:
+        settings, methods: what is shown of the table, by name and in its order.
+        scores: (setting, method) -> score, for what was computed.
+        baseline: method that others are compared with first; "" if there is none.
+    """
+
+    settings: dict[str, Column]
+    methods: dict[str, Row]
+    cells: dict[tuple[str, str], Cell]
+    scores: dict[tuple[str, str], Score]
+    baseline: str
+
+    def runs(self, setting: str) -> list[str]:
+        """Names of the runs of a setting, whether they were computed or not."""
+        return [cell.run for (column, _), cell in self.cells.items() if column == setting]
+
+    def ranked(self, setting: str) -> list[str]:
+        """The methods of a setting that were computed, the most accurate first."""
+        own = [method for method in self.methods if (setting, method) in self.scores]
+        return sorted(own, key=lambda each: -self.scores[setting, each].accuracy.mean)
+
+    def settings_of(self, method: str) -> list[str]:
+        """The settings in which a method was computed."""
+        return [setting for setting in self.settings if (setting, method) in self.scores]
+
+    @cached_property
+    def differences(self) -> dict[tuple[str, str, str], Difference]:
+        """(setting, method, other method) -> difference, where they have a seed in common."""
+        return {
+            (setting, method, other): found
+            for setting in self.settings
+            for method in self.ranked(setting)
+            for other in self.ranked(setting)
+            if method != other
+            and (found := _difference(self.scores[setting, method], self.scores[setting, other]))
+        }
+
+    def gain(self, setting: str, method: str) -> Difference | None:
+        """Difference from the baseline."""
+        return self.differences.get((setting, method, self.baseline))
+
+    def against(self, setting: str, method: str) -> Iterator[tuple[str, Difference]]:
+        """Every other method of a setting with the difference from it, best case first."""
+        own = {
+            other: found
+            for (where, mine, other), found in self.differences.items()
+            if (where, mine) == (setting, method)
+        }
+        yield from sorted(own.items(), key=lambda each: -each[1].mean)
+
+    @property
+    def seeds(self) -> str:
+        """On how many seeds accuracies rest: `1`, `1 to 3`; "" if there are none."""
+        numbers = sorted({len(score.accuracies) for score in self.scores.values()})
+        return " to ".join(dict.fromkeys(str(each) for each in (*numbers[:1], *numbers[-1:])))
+
+
+def _difference(own: Score, other: Score) -> Difference | None:
+    seeds = own.accuracies.keys() & other.accuracies.keys()
+    found = [{"lead": own.accuracies[s] - other.accuracies[s]} for s in sorted(seeds)]
+    if not found:
+        return None
+    signs = {AHEAD: "> 0", BEHIND: "< 0"}
+    clear = (word for word, sign in signs.items() if judge({"lead": sign}, found) == "CONFIRMED")
+    values = [float(each["lead"]) for each in found]
+    return Difference(values, errors_of(found)["lead"], next(clear, UNCLEAR))
+
+
+def compared(paper: PaperEntry) -> Comparison | None:
+    """The comparison that a paper is, from its records; None if it is no benchmark."""
+    if not (name := paper.ledger.comparison):
+        return None
+    table = paper.ledger.tables[name]
+    cells = {(cell.column, cell.row): cell for cell in paper.ledger.chosen(name, [], [])}
+    found = {place: _score(cell, table.columns[place[0]], paper) for place, cell in cells.items()}
+    methods = {name: row for name, row in table.rows.items() if not row.hidden}
+    baseline = (n for n, row in methods.items() if (row.method or {}).get("name") == "fedavg")
+    scores = {place: score for place, score in found.items() if score}
+    return Comparison(table.columns, methods, cells, scores, next(baseline, ""))
+
+
+def _score(cell: Cell, setting: Column, paper: PaperEntry) -> Score | None:
+    """What the records of a cell say; None where there is none."""
+    run = paper.computed["runs"].get(cell.run)
+    if run is None or not run.done:
+        return None
+    grouping = paper.computed["groupings"].get(cell.grouping)
+    found = list(_found(grouping or run))
+    agreements = [agreement for agreement, _ in found] if setting.truth else []
+    return Score(
+        run.name,
+        {seed.seed: _accuracy(seed.record) for seed in run.done},
+        Spread(agreements) if agreements else None,
+        Spread([number for _, number in found]) if found else None,
+    )
+
+
+def _accuracy(record: Mapping[str, Any]) -> Estimate:
+    percent = 100 * record["score"]
+    return Estimate(percent, binomial_error(percent, record["test_rows"]))
+
+
+def _found(entry: ComputedEntry) -> Iterator[tuple[float, float]]:
+    """Agreement and number of the groups in each record of a grouping or a run.
+
+    Clients that a grouping relates, however remotely, are one group.
+    """
+    for record in (seed.record for seed in entry.done):
+        if "agreement" in record:
+            yield float(record["agreement"]["ari"]), float(record["agreement"]["components"])
+        else:
+            groups = record["groups"]
+            yield index(record["true_groups"], groups), float(len(set(groups)))
+
+
+def curves(paper: PaperEntry, setting: str) -> ArtefactEntry | None:
+    """The figure that shows this setting and no other."""
+    shown = ((each, each.about.cells) for each in paper.artefacts if each.size)
+    return next((each for each, cells in shown if cells and cells.columns == [setting]), None)

@@ -1,0 +1,157 @@
+"""The numbers of a claim as a reader sees them: what was measured, by what bound, in which unit.
+
+`verdicts.csv` has them as text for machines, such as "lead -1.05e+04 (-inf to 3); round 8". They
+are read from there, so that a page made of published verdicts needs no measurement again.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, isfinite, isnan
+
+from clustered_fl.claims import bounds
+from clustered_fl.claims.binding import function_of
+from clustered_fl.ledger.schema import Claim
+from clustered_fl.report.units import unit
+from clustered_fl.report.verdicts import Verdict
+
+_VALUE = r"-?(?:inf|nan|[\d.]+(?:e[+-]\d+)?)"
+_NUMBER = re.compile(rf"(.+?) ({_VALUE})(?: \(({_VALUE}) to ({_VALUE})\))?")
+_COMPARISON = r"(?:[<>]=?|=) -?[\d.]+"
+_BOUND = re.compile(rf"(.+?) ({_COMPARISON}(?: and {_COMPARISON})*)")
+_OTHER = re.compile(r"; (?=with [^;]+?: )")
+_SETTING = re.compile(r"with (.+?): (.*) \(([A-Z ]+)\)")
+_SIGNS = {">=": "≥", "<=": "≤"}
+# Beyond these, digits are counted by their power of ten, and whole numbers are written out.
+_SMALL, _LARGE = 1e-3, 1e7
+
+
+@dataclass(frozen=True)
+class Number:
+    """One measured number of a claim, the mean over its seeds.
+
+    Attributes:
+        spread: least and largest over the seeds; None where all are equal or there is one.
+        bound: within which the claim holds, such as ">= 0.15 and <= 0.3"; "" if it is only shown.
+    """
+
+    name: str
+    value: float
+    spread: tuple[float, float] | None
+    bound: str
+    unit: str
+
+    @property
+    def met(self) -> bool:
+        """Whether the mean is within its bound."""
+        return not self.bound or bounds.is_within(self.value, self.bound)
+
+    @property
+    def margin(self) -> float:
+        """Distance from the nearest limit, relative to the limit's size if that is not 0."""
+        if isnan(self.value):
+            return inf
+        limits = [limit for _, limit in bounds.parsed(self.bound)]
+        return min(abs(self.value - limit) / (abs(limit) or 1.0) for limit in limits)
+
+    @property
+    def needed(self) -> str:
+        """The bound in signs: `≥ 0.15 and ≤ 0.3`."""
+        return signs(self.bound)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The numbers of a claim with one value of what the paper leaves open.
+
+    Attributes:
+        setting: that value, "" for the ledger's own.
+        verdict: by this value alone, "" for the ledger's own.
+    """
+
+    setting: str
+    numbers: list[Number]
+    verdict: str
+
+    @property
+    def deciding(self) -> Number | None:
+        """The number that is farthest beyond its bound, or the nearest to it if all are met."""
+        bounded = [number for number in self.numbers if number.bound]
+        missed = [number for number in bounded if not number.met]
+        if missed:
+            return max(missed, key=lambda number: number.margin)
+        return min(bounded, key=lambda number: number.margin, default=None)
+
+
+def readings(verdict: Verdict, claim: Claim) -> list[Reading]:
+    """What was measured of a claim, the ledger's own value of open settings first.
+
+    Returns: nothing where nothing was measured.
+    """
+    if not verdict.measured:
+        return []
+    limits = _limits(verdict.holds_if)
+    function = ".".join(function_of(claim.measure))
+
+    def read(text: str) -> list[Number]:
+        return _numbers(text, limits, lambda name: unit(function, name))
+
+    own, *others = _OTHER.split(verdict.measured)
+    found = [Reading("", read(own), "")]
+    for matched in filter(None, map(_SETTING.fullmatch, others)):
+        setting, text, word = matched.groups()
+        found.append(Reading(setting, read(text), word))
+    return found
+
+
+def _limits(holds_if: str) -> dict[str, str]:
+    """Name -> bound, from "gap > 0; correct = 1"."""
+    return dict(part.groups() for part in map(_BOUND.fullmatch, holds_if.split("; ")) if part)
+
+
+def _numbers(text: str, limits: dict[str, str], of: Callable[[str], str]) -> list[Number]:
+    """What a text lists; a part that is no number with its name is left out."""
+    found = []
+    for matched in filter(None, map(_NUMBER.fullmatch, text.split("; "))):
+        name, value, low, high = matched.groups()
+        spread = None if low is None else (float(low), float(high))
+        found.append(Number(name, float(value), spread, limits.get(name, ""), of(name)))
+    return found
+
+
+def signs(bound: str) -> str:
+    """Comparisons as they are printed: `≥` for `>=`."""
+    for written, shown in _SIGNS.items():
+        bound = bound.replace(written, shown)
+    return bound.replace("-", "−")
+
+
+def plain(value: float) -> str:
+    """A number in at most three digits, without a computer's exponent.
+
+    A round that is never reached is infinite, and what could not be measured is NaN.
+    """
+    if not isfinite(value):
+        return "not measured" if isnan(value) else "never"
+    if value == 0:
+        return "0"
+    if not _SMALL <= abs(value) < _LARGE:
+        digits, power = f"{value:.2e}".split("e")
+        return f"{float(digits):g} × 10{str(int(power)).translate(_RAISED)}".replace("-", "−")
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def with_unit(value: float, unit: str) -> str:
+    """A number and its unit: `1.2 points`; the unit is left out where there is no number."""
+    return f"{plain(value)} {unit}".rstrip() if isfinite(value) else plain(value)
+
+
+def deciding_text(number: Number) -> str:
+    """The number that decides, its spread and its bound in one line, for Markdown."""
+    spread = number.spread and f" ({plain(number.spread[0])} to {plain(number.spread[1])})"
+    needed = f", needed {number.needed}"
+    return f"{number.name}: {with_unit(number.value, number.unit)}{spread or ''}{needed}"

@@ -1,0 +1,45 @@
+"""Units of what claims measure. What is not listed is a share, an index or a count: a bare number.
+
+Measures return bare numbers, because bounds are compared without units; a reader needs both.
+"""
+
+POINTS, PERCENT, ROUNDS, SQUARED = "points", "%", "rounds", "squared points"
+
+# Measure -> the unit of its numbers, for those that have one.
+_OF_MEASURES = {
+    **dict.fromkeys(("measures.lead", "measures.differences", "measures.near_published"), POINTS),
+    **dict.fromkeys(("flt.margins", "flt.second_half", "ground.surplus_of_the_worst"), POINTS),
+    **dict.fromkeys(("repa.differences", "repa.unrest"), POINTS),
+    **dict.fromkeys(("measures.accuracy", "measures.gained", "flt.columns"), PERCENT),
+    **dict.fromkeys(("measures.rounds_to", "repa.rounds_ahead"), ROUNDS),
+    "measures.fairness": SQUARED,
+}
+
+# Beginning of a number's name -> its unit in these measures, before that of the measure.
+_OF_NAMES = {
+    ("measures.near_published", "share "): "",
+    ("measures.near_published", "within "): "",
+    ("measures.gained", "gained later"): POINTS,
+    ("flt.columns", "first over second"): POINTS,
+    ("measures.fairness", "columns"): "",
+    ("measures.fairness", "share "): "",
+    ("flt.label_0", "variance"): SQUARED,
+    ("flt.label_0", "last cluster"): PERCENT,
+    ("flt.label_0", "accuracy"): PERCENT,
+    ("flt.placed", "points"): POINTS,
+    ("repa.forgotten", "points"): POINTS,
+    ("repa.forgotten", ""): PERCENT,
+}
+
+
+def unit(measure: str, name: str) -> str:
+    """Unit of a number.
+
+    Args:
+        measure: module and function below `clustered_fl.claims`.
+        name: of the number, as the measure returns it.
+    """
+    for (known, beginning), found in _OF_NAMES.items():
+        if known == measure and name.startswith(beginning):
+            return found
+    return _OF_MEASURES.get(measure, "")
