@@ -9,7 +9,7 @@ def _json(about: str) -> dict:
 
 
 _TEXT, _PATH = {"required": True}, {"type": Path, "required": True}
-# Snakemake quotes an empty parameter as nothing at all.
+# Snakemake turns an empty parameter into no argument at all.
 _MAYBE = {"type": Path, "nargs": "?"}
 
 OPTIONS: dict[str, dict] = {
@@ -19,7 +19,7 @@ OPTIONS: dict[str, dict] = {
     "mirror": _MAYBE,
     "scale": {"default": "desktop", "help": "demo, desktop or paper"},
     "complete": {"action": "store_true", "help": "refuse partial data"},
-    "minutes": {"type": float, "required": True, "help": "that a notebook may take"},
+    "minutes": {"type": float, "required": True, "help": "time limit of the notebook"},
     "seed": {"type": int, "required": True},
     "settings": _json("kind of federation and its settings, or the workflow's configuration"),
     "images": {"action": "store_true", "help": "write the clients' transformed images"},
@@ -27,16 +27,16 @@ OPTIONS: dict[str, dict] = {
     "grouping": {**_MAYBE, "help": "folder of the run's grouping"},
     "config": _json("resolved configuration"),
     "code": {"required": True, "help": "fingerprint of the code that computes it"},
-    "other_data": {"nargs": "?", "help": "digest of data that replace those of a former record"},
-    "identity": {"default": "", "help": "what makes its record this result and no other"},
+    "other_data": {"nargs": "?", "help": "digest of data that replaced those of a record"},
+    "identity": {"default": "", "help": "digest of everything that decides the record"},
     "device": {"default": "auto"},
     "path": {"default": "auto", "help": "how clients are trained"},
     "workers": {"type": int, "default": 1},
     "key": _json("kind, name and seed"),
     "archives": {**_PATH, "nargs": "+"},
-    "places": _json("folder of the repository, and prefix of what is made; {} for none"),
+    "places": _json("folder of the repository, and prefix of all outputs; {} for none"),
     "guide": {"type": Path, "help": "Markdown for adding a method"},
-    "pages": {"action": "store_true", "help": "of what is published, whatever the results"},
+    "pages": {"action": "store_true", "help": "write only the pages of what is published"},
 }
 RECORD = "config code identity other_data out"
 """Options of every step that writes a record."""

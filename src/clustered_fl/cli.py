@@ -44,7 +44,7 @@ def dataset(arguments: argparse.Namespace) -> None:
 
 
 def partition(arguments: argparse.Namespace) -> None:
-    """Create a federation from a dataset, or the dataset that its clients' drift makes of it."""
+    """Create a federation from a dataset, or the dataset with its clients' transformed images."""
     from clustered_fl.data import dataset as datasets
     from clustered_fl.data import federation
     from clustered_fl.data.partitions import build_federation
@@ -90,7 +90,7 @@ def grouping(arguments: argparse.Namespace) -> None:
 
 
 def _job(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What all jobs that use a network are given."""
+    """Arguments that all jobs with a network share."""
     return {
         "config": arguments.config,
         "data": arguments.data,
@@ -112,7 +112,7 @@ def study(arguments: argparse.Namespace) -> None:
 
 
 def _origin(arguments: argparse.Namespace) -> "Origin":
-    """What a record says of itself; one that was restored is from now on computed here."""
+    """The origin that a record states; a restored record now counts as computed here."""
     from clustered_fl.files import replacing
     from clustered_fl.records.archive import MARK, OTHER_DATA
     from clustered_fl.records.reading import Origin
@@ -154,7 +154,7 @@ def notebook(arguments: argparse.Namespace) -> None:
 
 
 def edit(arguments: argparse.Namespace) -> None:
-    """Write a copy of the notebook of one artefact for Jupyter, with records to play with."""
+    """Write a copy of an artefact's notebook for Jupyter, with its records."""
     from clustered_fl.workflow.opened import edit as prepare
 
     prepare(arguments.artefact, arguments.scale, arguments.out)
@@ -178,7 +178,7 @@ def verdicts(arguments: argparse.Namespace) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Test that the results are whole and honest."""
+    """Test that verdicts and artefacts are complete and consistent."""
     from clustered_fl.claims.consistency import check_results
 
     plan = _plan(arguments)
@@ -186,7 +186,7 @@ def check(arguments: argparse.Namespace) -> None:
     folder = plan.folder / "artefacts"
     artefacts = {name: folder / name / f"{name}.csv" for name in plan.artefacts.entries}
     check_results(plan.folder / "verdicts.csv", claims, artefacts)
-    tell(f"{len(claims)} claims and {len(artefacts)} artefacts are whole and honest")
+    tell(f"{len(claims)} claims and {len(artefacts)} artefacts pass their tests")
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -204,7 +204,7 @@ def report(arguments: argparse.Namespace) -> None:
 
 
 def publish(arguments: argparse.Namespace) -> None:
-    """Copy what is worth committing of the results, or write its pages anew."""
+    """Publish the results to be committed, or write the published pages again."""
     from clustered_fl.report import publish as publishing
 
     step = publishing.renew if arguments.pages else publishing.publish
@@ -212,7 +212,7 @@ def publish(arguments: argparse.Namespace) -> None:
 
 
 def archive(arguments: argparse.Namespace) -> None:
-    """Add the records that are finished to what is published."""
+    """Add the finished records to the published ones."""
     from clustered_fl.report.publish import keep
 
     tell("; ".join(keep(_scope(arguments, finished=True), arguments.out)))
