@@ -1,4 +1,4 @@
-"""What a step has found, as the last line of its log, which the terminal shows."""
+"""The result of a step in one line: the last line of its log, which the terminal shows."""
 
 from pathlib import Path
 
@@ -10,13 +10,13 @@ from clustered_fl.records import seal
 
 
 def of_dataset(dataset: Dataset) -> str:
-    """How many rows it has, and what they are."""
+    """Numbers of rows, and the source."""
     rows = f"{dataset.train_rows:,} training and {len(dataset.y) - dataset.train_rows:,} test rows"
     return f"{rows}, {dataset.source}"
 
 
 def of_federation(federation: Federation) -> str:
-    """How many clients hold how many rows; true groups only where there are several."""
+    """Numbers of clients, of true groups if there are several, and of training rows."""
     groups = len(np.unique(federation.groups[: federation.clients]))
     least, most = federation.sizes.min(), federation.sizes.max()
     held = f"{least:,}" if least == most else f"{least:,} to {most:,}"
@@ -25,7 +25,7 @@ def of_federation(federation: Federation) -> str:
 
 
 def of_run(folder: Path) -> str:
-    """Mean score of the clients after the last round, and the groups that share a model."""
+    """Mean score of the clients at the end, numbers of rounds and of groups with a model."""
     record = seal.read_record(folder)
     groups = len(set(record["groups"]))
     models = f"{groups} group{'s' if groups > 1 else ''}"
@@ -33,18 +33,18 @@ def of_run(folder: Path) -> str:
 
 
 def of_grouping(folder: Path) -> str:
-    """How many groups, and how they agree with the true ones."""
+    """Numbers of groups and clients, and the agreement with the true groups."""
     record = seal.read_record(folder)
     groups, clients = len(set(record["groups"])), len(record["groups"])
     return f"{groups} groups of {clients} clients, adjusted Rand index {record['score']:.2f}"
 
 
 def of_encoder(folder: Path) -> str:
-    """The error with which it reconstructs test images, whose values are 0 to 1."""
+    """Reconstruction error on test images with values in 0..1."""
     return f"mean squared error {seal.read_record(folder)['score']:.4f} on test images"
 
 
 def of_study(folder: Path) -> str:
-    """The tables that it has written."""
+    """Names of its tables."""
     tables = seal.read_record(folder)["tables"]
     return f"{len(tables)} tables: {', '.join(tables)}" if len(tables) > 1 else f"table {tables[0]}"

@@ -63,7 +63,7 @@ def _check_names(ledger: Ledger) -> None:
     for user, kind, name in _references(ledger):
         if name not in getattr(ledger, kind):
             one = "study" if kind == "studies" else kind.removesuffix("s")
-            raise InputError(f"{user} names {one} {name!r}, which is not there")
+            raise InputError(f"{user} names {one} {name!r}, which does not exist")
     for user, artefact in ledger.artefacts.items():
         if artefact.cells:
             _check_cells(user, artefact.cells, ledger.tables[artefact.cells.table])

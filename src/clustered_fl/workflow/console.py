@@ -1,8 +1,8 @@
-"""What the terminal shows of a run: one line per finished step, with the last line of its log.
+"""The terminal's view of a run: one line per finished step, with the last line of its log.
 
-Snakemake prints a dozen lines per job, mostly files. They stay in its own log, .snakemake/log.
-A step writes to its log only; this handler reads it when the step ends, fails or takes long. The
-module does not import Snakemake: its events are text (`LogEvent`), their fields are attributes.
+Snakemake prints a dozen lines per job, mostly files; its log in .snakemake/log still has them.
+Steps write to their own logs only; this handler reads a log when its step ends, fails or takes
+long. The module does not import Snakemake: events are texts (`LogEvent`) with attributes.
 """
 
 import logging
@@ -13,20 +13,20 @@ from threading import Thread
 from typing import NamedTuple
 
 HEARTBEAT_SECONDS = 30
-"""Between two lines of progress of a step that is still running."""
+"""Time between two progress lines of a running step."""
 SHOWN_OF_A_FAILURE = 40
-"""Last lines of the log of a failed step; a traceback of a notebook is about this long."""
+"""Number of lines shown of a failed step's log; a notebook's traceback is about this long."""
 UNSHOWN_EVENTS = {"job_started", "resources_info", "workflow_started", "shellcmd"}
 UNSHOWN = (
     *("Building DAG of jobs", "Using shell", "Select jobs to execute", "Conda environments"),
     *("Group jobs: inactive", "Touching output file", "Complete log(s)", "Elapsed time"),
 )
-"""How messages start that say nothing about results."""
+"""Beginnings of messages that are not shown."""
 TARGETS = ("all", "default", "total")
 
 
 class Step(NamedTuple):
-    """A step that is running.
+    """A running step.
 
     Attributes:
         name: rule and what it makes, "train cfl_fig9, seed 0".
@@ -39,9 +39,9 @@ class Step(NamedTuple):
     began: float
 
     def said(self, lines: int = 1) -> list[str]:
-        """The last lines of its log, none where this attempt has not written any yet."""
+        """The last lines of its log, or none if this attempt has not written any yet."""
         try:
-            # A log may continue that of an interrupted attempt. File times are a little coarse.
+            # A log may contain lines of an interrupted attempt. File times are slightly coarse.
             if self.log is None or self.log.stat().st_mtime < self.began - 0.1:
                 return []
             return self.log.read_text(errors="replace").splitlines()[-lines:]
@@ -50,7 +50,7 @@ class Step(NamedTuple):
 
 
 class Console(logging.Handler):
-    """Shows steps and their results; passes warnings, errors and what it does not know on.
+    """Shows steps and their results; passes on warnings, errors and unknown events.
 
     Args:
         full: Snakemake's handler of the terminal, which it replaces.
@@ -60,7 +60,7 @@ class Console(logging.Handler):
     def __init__(self, full: logging.Handler, report: Path) -> None:
         super().__init__()
         self._full, self._report = full, report
-        self.filters = full.filters  # what --quiet silences
+        self.filters = full.filters  # of --quiet
         self._steps: dict[int, Step] = {}
         self._planned: Counter[str] = Counter()
         self._spent: dict[str, list[float]] = {}
@@ -97,7 +97,7 @@ class Console(logging.Handler):
             self._show(f"The report: {self._report}")
 
     def _plan(self, record: logging.LogRecord) -> None:
-        """Say how many steps of what kind there will be; each study has a rule of its own."""
+        """Show the number of steps of each kind; every study is a rule of its own."""
         for rule, count in record.stats.items():
             if rule not in TARGETS:
                 self._planned[_kind(rule)] += count
@@ -150,13 +150,14 @@ class Console(logging.Handler):
         self._show("\n".join(f"    {line}" for line in said))
 
     def _beat(self) -> None:
-        """Show the last line of the log of every long step, each line once."""
+        """Show the last line of the log of every long step, unless it is unchanged."""
         shown: dict[str, str] = {}
         while True:
             time.sleep(HEARTBEAT_SECONDS)
             for step in list(self._steps.values()):
                 line = "".join(step.said())
-                if time.time() - step.began >= HEARTBEAT_SECONDS and shown.get(step.name) != line:
+                is_long = time.time() - step.began >= HEARTBEAT_SECONDS
+                if is_long and shown.get(step.name, "") != line:
                     shown[step.name] = line
                     self._show(f"... {step.name}: {line}")
 
