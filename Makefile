@@ -23,7 +23,6 @@ help:
 
 demo: $(INSTALLED)
 	$(BIN)/snakemake --cores all --config scale=demo 'papers=[cfl]'
-	@echo "Done. Open results/demo/report/index.html"
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest

@@ -27,7 +27,7 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
 # place here, which is the moment to think about where it belongs.
 LAYERS = (
     {"errors"},
-    {"files", "randomness", "options", "yaml_files"},
+    {"files", "randomness", "options", "yaml_files", "arguments"},
     {"data", "models", "records"},
     {"engine", "encoders", "ledger"},
     {"methods", "groupings"},

@@ -11,7 +11,7 @@ __all__ = ["cluster", "encoder", "federation", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when asked for: PyTorch takes seconds, and most steps do without."""
+    """Import on first use: PyTorch takes seconds to import, and most steps do not need it."""
     if name not in __all__:
         raise AttributeError(f"clustered_fl has no {name!r}")
     return getattr(import_module("clustered_fl.simulation"), name)

@@ -5,12 +5,12 @@ imported by the step that needs them, so that each step starts fast.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clustered_fl.arguments import OPTIONS, RECORD
 from clustered_fl.jobs.ending import exit_code
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def dataset(arguments: argparse.Namespace) -> None:
     """Verify a dataset and write its canonical arrays."""
     from clustered_fl.data import dataset as datasets
     from clustered_fl.data.sources import prepare
+    from clustered_fl.jobs import findings
 
     found = prepare(
         arguments.name,
@@ -39,13 +40,15 @@ def dataset(arguments: argparse.Namespace) -> None:
     )
     datasets.save(found, arguments.out)
     tell(f"{found.name} from {found.source}: {len(found.y)} rows, {found.digest}. {found.note}")
+    tell(findings.of_dataset(found))
 
 
 def partition(arguments: argparse.Namespace) -> None:
-    """Create a federation from a dataset, or the dataset that its clients' drift makes of it."""
+    """Create a federation from a dataset, or the dataset with its clients' transformed images."""
     from clustered_fl.data import dataset as datasets
     from clustered_fl.data import federation
     from clustered_fl.data.partitions import build_federation
+    from clustered_fl.jobs import findings
 
     settings, data = arguments.settings, datasets.load(arguments.data)
     built = build_federation(data, arguments.seed, **settings)
@@ -55,32 +58,39 @@ def partition(arguments: argparse.Namespace) -> None:
         datasets.save(own_images(data, built, settings, arguments.seed), arguments.out)
     else:
         federation.save(built, arguments.out, data.digest, [settings, arguments.seed])
+    tell(findings.of_federation(built))
 
 
 def train(arguments: argparse.Namespace) -> None:
     """Compute one run and write its record."""
+    from clustered_fl.jobs import findings
     from clustered_fl.jobs.train import execute
 
     more = ("federation", "grouping", "path", "workers")
     execute(**_job(arguments), **{name: getattr(arguments, name) for name in more})
+    tell(findings.of_run(arguments.out))
 
 
 def encoder(arguments: argparse.Namespace) -> None:
     """Train an encoder."""
+    from clustered_fl.jobs import findings
     from clustered_fl.jobs.encode import execute
 
     execute(**_job(arguments))
+    tell(findings.of_encoder(arguments.out))
 
 
 def grouping(arguments: argparse.Namespace) -> None:
     """Find which clients are related."""
+    from clustered_fl.jobs import findings
     from clustered_fl.jobs.group import execute
 
     execute(**_job(arguments), federation=arguments.federation, encoder=arguments.encoder)
+    tell(findings.of_grouping(arguments.out))
 
 
 def _job(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What all jobs that use a network are given."""
+    """Arguments that all jobs with a network share."""
     return {
         "config": arguments.config,
         "data": arguments.data,
@@ -94,13 +104,15 @@ def _job(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def study(arguments: argparse.Namespace) -> None:
     """Compute one study and write its tables and its record."""
+    from clustered_fl.jobs import findings
     from clustered_fl.jobs.study import execute
 
     execute(arguments.config, _origin(arguments), arguments.out)
+    tell(findings.of_study(arguments.out))
 
 
 def _origin(arguments: argparse.Namespace) -> "Origin":
-    """What a record says of itself; one that was restored is from now on computed here."""
+    """The origin that a record states; a restored record now counts as computed here."""
     from clustered_fl.files import replacing
     from clustered_fl.records.archive import MARK, OTHER_DATA
     from clustered_fl.records.reading import Origin
@@ -138,10 +150,11 @@ def notebook(arguments: argparse.Namespace) -> None:
     given = artefacts.parameters(name), artefacts.records(name)
     source = Path(artefacts.notebook_of(name))
     execute(source, *given, arguments.executed, arguments.page, arguments.minutes)
+    tell(str(arguments.page))
 
 
 def edit(arguments: argparse.Namespace) -> None:
-    """Write a copy of the notebook of one artefact for Jupyter, with records to play with."""
+    """Write a copy of an artefact's notebook for Jupyter, with its records."""
     from clustered_fl.workflow.opened import edit as prepare
 
     prepare(arguments.artefact, arguments.scale, arguments.out)
@@ -161,10 +174,11 @@ def verdicts(arguments: argparse.Namespace) -> None:
     with replacing(arguments.out) as beside:
         pd.concat(tables).to_csv(beside, index=False)
     write_sum(arguments.out)
+    tell(f"{sum(map(len, tables))} claims judged")
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Test that the results are whole and honest."""
+    """Test that verdicts and artefacts are complete and consistent."""
     from clustered_fl.claims.consistency import check_results
 
     plan = _plan(arguments)
@@ -172,31 +186,36 @@ def check(arguments: argparse.Namespace) -> None:
     folder = plan.folder / "artefacts"
     artefacts = {name: folder / name / f"{name}.csv" for name in plan.artefacts.entries}
     check_results(plan.folder / "verdicts.csv", claims, artefacts)
-    tell(f"{len(claims)} claims and {len(artefacts)} artefacts are whole and honest")
+    tell(f"{len(claims)} claims and {len(artefacts)} artefacts pass their tests")
 
 
 def report(arguments: argparse.Namespace) -> None:
     """Write the report, a static site."""
+    import pandas as pd
+
+    from clustered_fl.claims.summary import summary
     from clustered_fl.report.site import build
 
-    build(_scope(arguments), arguments.out)
+    scope = _scope(arguments)
+    build(scope, arguments.out)
+    table = pd.read_csv(scope.verdicts, keep_default_na=False)
+    lines = [summary(each.short, table[table["paper"] == each.paper]) for each in scope.ledgers]
+    tell(f"{'; '.join(lines)}. Open {arguments.out / 'index.html'}")
 
 
 def publish(arguments: argparse.Namespace) -> None:
-    """Copy what is worth committing of the results, or write its pages anew."""
+    """Publish the results to be committed, or write the published pages again."""
     from clustered_fl.report import publish as publishing
 
     step = publishing.renew if arguments.pages else publishing.publish
-    for line in step(_scope(arguments), arguments.out):
-        tell(line)
+    tell("; ".join(step(_scope(arguments), arguments.out)))
 
 
 def archive(arguments: argparse.Namespace) -> None:
-    """Add the records that are finished to what is published."""
+    """Add the finished records to the published ones."""
     from clustered_fl.report.publish import keep
 
-    for line in keep(_scope(arguments, finished=True), arguments.out):
-        tell(line)
+    tell("; ".join(keep(_scope(arguments, finished=True), arguments.out)))
 
 
 def _scope(arguments: argparse.Namespace, finished: bool = False) -> "Scope":
@@ -217,51 +236,14 @@ def _plan(arguments: argparse.Namespace) -> "Plan":
     return planned(arguments.settings, Places(**arguments.places))
 
 
-def _json(about: str) -> dict:
-    return {"required": True, "type": json.loads, "metavar": "JSON", "help": about}
-
-
-_TEXT, _PATH = {"required": True}, {"type": Path, "required": True}
-# Snakemake quotes an empty parameter as nothing at all.
-_MAYBE = {"type": Path, "nargs": "?"}
-
-# What argparse needs to know of each option; it is the same in every step.
-OPTIONS: dict[str, dict] = {
-    **dict.fromkeys(("name", "source", "artefact"), _TEXT),
-    **dict.fromkeys(("registry", "cache", "data", "federation", "archive", "out"), _PATH),
-    **dict.fromkeys(("checkpoint", "executed", "page"), _PATH),
-    "mirror": _MAYBE,
-    "scale": {"default": "desktop", "help": "demo, desktop or paper"},
-    "complete": {"action": "store_true", "help": "refuse partial data"},
-    "minutes": {"type": float, "required": True, "help": "that a notebook may take"},
-    "seed": {"type": int, "required": True},
-    "settings": _json("kind of federation and its settings, or the workflow's configuration"),
-    "images": {"action": "store_true", "help": "write the clients' transformed images"},
-    "encoder": {**_MAYBE, "help": "folder of the encoder or profiler"},
-    "grouping": {**_MAYBE, "help": "folder of the run's grouping"},
-    "config": _json("resolved configuration"),
-    "code": {"required": True, "help": "fingerprint of the code that computes it"},
-    "other_data": {"nargs": "?", "help": "digest of data that replace those of a former record"},
-    "identity": {"default": "", "help": "what makes its record this result and no other"},
-    "device": {"default": "auto"},
-    "path": {"default": "auto", "help": "how clients are trained"},
-    "workers": {"type": int, "default": 1},
-    "key": _json("kind, name and seed"),
-    "archives": {**_PATH, "nargs": "+"},
-    "places": _json("folder of the repository, and prefix of what is made; {} for none"),
-    "guide": {"type": Path, "help": "Markdown for adding a method"},
-    "pages": {"action": "store_true", "help": "of what is published, whatever the results"},
-}
-_RECORD = "config code identity other_data out"
-
 # Step -> function and the names of its options.
 STEPS: dict[str, tuple[Callable[[argparse.Namespace], None], str]] = {
     "dataset": (dataset, "name source registry mirror cache complete out"),
     "partition": (partition, "data seed settings images out"),
-    "encoder": (encoder, f"data checkpoint device {_RECORD}"),
-    "grouping": (grouping, f"data federation encoder checkpoint device {_RECORD}"),
-    "train": (train, f"data federation checkpoint grouping device path workers {_RECORD}"),
-    "study": (study, _RECORD),
+    "encoder": (encoder, f"data checkpoint device {RECORD}"),
+    "grouping": (grouping, f"data federation encoder checkpoint device {RECORD}"),
+    "train": (train, f"data federation checkpoint grouping device path workers {RECORD}"),
+    "study": (study, RECORD),
     "restore": (restore, "archive key out"),
     "merge": (merge, "archives out"),
     "notebook": (notebook, "artefact executed page minutes settings places"),

@@ -1,4 +1,4 @@
-"""What a user causes: input that cannot be used, which can be put right, and interruptions."""
+"""Errors that a user can cause: unusable input and interruptions."""
 
 import sys
 from collections.abc import Iterator
@@ -6,15 +6,14 @@ from contextlib import contextmanager
 
 
 class InputError(ValueError):
-    """Input that cannot be used: its message is one sentence: what, where, what is allowed.
+    """Unusable input. The message is one sentence: what is wrong, where, and what is allowed.
 
-    The command line prints the sentence and exits with code 2; nothing else is shown, because a
-    traceback would bury it.
+    The command line prints the sentence without a traceback and exits with code 2.
     """
 
 
 class InterruptionError(Exception):
-    """SIGINT or SIGTERM ended a job; what it had computed is in its checkpoint.
+    """SIGINT or SIGTERM ended a job; its checkpoint has everything computed so far.
 
     Attributes:
         number: of the signal.
@@ -27,7 +26,7 @@ class InterruptionError(Exception):
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Where input cannot be used, print why and exit with code 2."""
+    """Turn an InputError into its sentence on stderr and exit code 2."""
     try:
         yield
     except InputError as error:

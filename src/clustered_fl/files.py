@@ -1,4 +1,4 @@
-"""Files and folders that are either whole or as they were."""
+"""Atomic writing of files and folders, and digests that detect damage."""
 
 import hashlib
 import json
@@ -19,8 +19,8 @@ from clustered_fl.errors import InputError
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path` and rename it to `path` when the block succeeds.
 
-    A reader therefore never sees half a file, and a full disk or an interruption leaves what was
-    there before. The file has the mode that any new file has, whatever library writes it.
+    A reader never sees a partial file, and a full disk or an interruption leaves the old file. The
+    new file has the default mode, whichever library writes it.
 
     Raises: InputError if the system cannot write there (disk full, no permission).
     """
@@ -30,7 +30,7 @@ def replacing(path: Path) -> Iterator[Path]:
         beside.touch()
         mode = beside.stat().st_mode
         yield beside
-        beside.chmod(mode)  # safetensors makes files that their owner alone can read
+        beside.chmod(mode)  # safetensors makes files readable by their owner only
         beside.replace(path)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -46,8 +46,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder beside `path` that takes its place when the block succeeds.
 
-    Python has no call that exchanges two folders. The former one is set aside first, and `recover`
-    puts it back if the process dies before the new one is in its place.
+    Python cannot swap two folders. The old folder is renamed first, and `recover` restores it if
+    the process dies before the new folder is in place.
 
     Raises: InputError if the system cannot write there.
     """
@@ -68,9 +68,9 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def recover(path: Path) -> None:
-    """Put the folder `path` back if its replacement was interrupted, or delete what it replaced."""
+    """Restore the folder `path` if its replacement was interrupted, else delete the old copy."""
     aside = _aside(path)
-    # Snakemake makes the folders of its outputs, so that an empty one is none.
+    # Snakemake creates the folders of outputs, so an empty one is not a result.
     if aside.is_dir() and not (path.is_dir() and any(path.iterdir())):
         aside.replace(path)
     shutil.rmtree(aside, ignore_errors=True)
@@ -81,7 +81,7 @@ def _aside(path: Path) -> Path:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write `content` as indented JSON, whole or not at all."""
+    """Write `content` as indented JSON, atomically."""
     with replacing(path) as beside:
         beside.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 
@@ -119,7 +119,7 @@ def write_sum(path: Path) -> None:
 
 
 def require_sum(path: Path) -> None:
-    """Raise InputError if a file is not what the digest beside it says, where there is one."""
+    """Raise InputError if a file does not match the digest file beside it; no digest, no check."""
     known = path.with_name(f"{path.name}.sha256")
     if known.exists() and known.read_bytes() != f"{file_digest(path)}  {path.name}\n".encode():
         raise set_aside(path, "its digest is not the one beside it")
@@ -128,7 +128,7 @@ def require_sum(path: Path) -> None:
 def content_digest(arrays: Mapping[str, np.ndarray], about: Any) -> str:
     """SHA-256 (hex) of named arrays with their types and shapes, and of `about` as JSON.
 
-    A file that holds them can carry it, which it could not do with a digest of the file.
+    The file that stores the arrays can store this digest too, unlike a digest of the whole file.
     """
     sha = hashlib.sha256(digest(about).encode())
     for name, array in sorted(arrays.items()):
@@ -138,14 +138,14 @@ def content_digest(arrays: Mapping[str, np.ndarray], about: Any) -> str:
 
 
 def set_aside(damaged: Path, why: str, whole: Path | None = None) -> InputError:
-    """The sentence to raise for a damaged file, which the same command then makes again.
+    """Rename a damaged file, so that the same command makes it again; returns the error to raise.
 
     Args:
-        whole: file that says that the damaged one is there, renamed in its place.
+        whole: file whose presence marks the damaged one as finished; renamed instead of it.
     """
     path = whole or damaged
     with suppress(OSError):
-        if path.is_file():  # a folder in its place is no file of ours
+        if path.is_file():  # a folder of that name was not written by us
             path.replace(path.with_name(f"{path.name}.damaged"))
     done = f"delete {path}" if path.exists() else f"{path.name} is now {path.name}.damaged"
     return InputError(f"{damaged} is damaged ({why}); {done}: the same command makes it again")

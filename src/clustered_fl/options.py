@@ -1,4 +1,4 @@
-"""A ledger's names become modules and its settings arguments; one sentence says what is wrong."""
+"""From names and settings in a ledger to modules and arguments, with one-sentence errors."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import wraps
@@ -21,22 +21,22 @@ STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=
 
 
 class Strict(BaseModel):
-    """A part of a file under `config/`: it takes the keys that it names and never changes."""
+    """A part of a file under `config/`: immutable, and unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def module_called(name: str, package: str, what: str, shared: Collection[str] = ()) -> str:
-    """Dotted name of the module `name` of `package`: adding one is adding a file, and no more.
+    """Dotted name of the module `name` of `package`; a new module needs no registration.
 
-    Nothing is imported, and there is no table of names, so that a new module changes no code
-    fingerprint but its own.
+    There is no table of names, and nothing is imported, so a new module changes no other code
+    fingerprint.
 
     Args:
         name: from the ledger.
         package: dotted name.
-        what: how a user knows such modules, the start of the sentence.
-        shared: modules of the package that are not to be named.
+        what: what a user calls such a module; the start of the error message.
+        shared: modules of the package that a ledger cannot name.
     Raises: InputError if there is no such module.
     """
     names = modules_of(package, shared)
@@ -56,9 +56,9 @@ def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **g
 
     Args:
         target: a function, or a pydantic dataclass.
-        what: how a user knows it, the start of the sentence.
+        what: what a user calls it; the start of the error message.
         options: from the ledger.
-        given: arguments that are ours to give and not the user's to set.
+        given: arguments that the program sets and a user cannot.
     Raises: InputError if an option is unknown, missing or not allowed.
     """
     for name in options.keys() & given.keys():
@@ -75,7 +75,7 @@ def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **g
 
 
 def _exact(target: Callable[..., Made], what: str, options: Mapping[str, Any]) -> Callable:
-    """A function that checks its arguments, and what became of them, before it calls `target`."""
+    """A wrapper of `target` that validates arguments and refuses silent type conversions."""
 
     @wraps(target)
     def exact(*arguments: Any, **named: Any) -> Made:
@@ -100,13 +100,13 @@ def validated(model: type[Model], what: str, content: Any, noun: str = "setting"
 
 
 def _require_kept(given: Any, made: Any, what: str) -> None:
-    """Refuse `true` for 1 and "3" for 3; pydantic's strict mode would refuse lists for tuples."""
+    """Refuse `true` for 1 and "3" for 3; pydantic's strict mode also refuses lists as tuples."""
     for place, value, kind in _changed(given, made, ""):
         raise InputError(f"{what}: {place} = {_shown(value)} is not allowed: it must be {kind}")
 
 
 def _changed(given: Any, made: Any, place: str) -> Iterator[tuple[str, Any, str]]:
-    """Where a text, a number or a truth value has become another of these: place, value, kind."""
+    """Conversions between text, number and truth value: place, value given, kind wanted."""
     if given is made:
         return
     if isinstance(given, Mapping):
@@ -134,10 +134,10 @@ def refusal(
     """The first problem in words: what was wrong, where, what is allowed.
 
     Args:
-        what: how a user knows the target, the start of the sentence.
-        target: the function, dataclass or model that refused.
+        what: what a user calls the target; the start of the sentence.
+        target: the function, dataclass or model that raised `error`.
         noun: what its keys are called.
-        given: keys that are not the user's to set.
+        given: keys that a user cannot set.
     """
     problem = error.errors()[0]
     kind, place = problem["type"], [str(part) for part in problem["loc"]]
@@ -155,7 +155,7 @@ def refusal(
 
 
 def _shown(value: Any) -> str:
-    """A value in at most a line."""
+    """A value, shortened to one line."""
     short = Repr()
     short.maxstring = short.maxlong = short.maxother = 60
     return short.repr(value)
@@ -180,7 +180,7 @@ def fields_of(target: Any) -> dict[str, Any] | None:
 
 
 def _inside(target: Any, place: Iterable[str]) -> Any:
-    """What stands at a place within a model: a field, a value of a mapping, an item of a list."""
+    """The type at a place within a model: of a field, a mapping's values or a list's items."""
     for name in place:
         fields = fields_of(target)
         inner = get_args(target)[-1:] if fields is None else [fields.get(name)]
@@ -189,7 +189,7 @@ def _inside(target: Any, place: Iterable[str]) -> Any:
 
 
 def _settled(annotation: Any) -> Any:
-    """An annotation without its metadata; of a union the part that has parts itself."""
+    """An annotation without metadata; for a union, its member that has fields or items."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _settled(get_args(annotation)[0])

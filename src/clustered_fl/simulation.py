@@ -1,12 +1,12 @@
-"""The methods on arrays of your own, without Snakemake and without a ledger.
+"""The methods on your own arrays, without Snakemake or a ledger.
 
     clients = federation(x, y, owners)                       what each client holds
-    found = cluster(clients, "pacfl")                        a one-shot method: which are related
+    found = cluster(clients, "pacfl")                        a one-shot method: related clients
     ended = train(clients, "one_shot", grouping=found)       federated training
 
 Models, methods, partitions and groupings have the names and settings that they have in a ledger
 (`config/README.md`): a name, or a dictionary of a name and settings. The same seed gives the same
-result. As in the workflow, PyTorch is told to be deterministic and to use one thread per operation.
+result. As in the workflow, PyTorch is set to be deterministic, with one thread per operation.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -56,14 +56,14 @@ class Clients:
 
 @dataclass(frozen=True)
 class Trained:
-    """A training of `clients` that has ended; `run` has models, grouping and measurements."""
+    """A finished training of `clients`; `run` has models, grouping and measurements."""
 
     run: Run
     clients: Clients
 
     @property
     def measurements(self) -> pd.DataFrame:
-        """Everything that was measured: round, scope, member, metric, value."""
+        """All measurements: round, scope, member, metric, value."""
         return self.run.rows.table().to_pandas().astype({"round": "int64", "member": "int64"})
 
     @property
@@ -113,7 +113,7 @@ def federation(
     held_out: float = 0.2,
     seed: int = 0,
 ) -> Clients:
-    """Clients of your own images.
+    """Clients made from your own images.
 
     Args:
         x: uint8 [N, C, H, W] or [N, H, W].
@@ -121,9 +121,9 @@ def federation(
         owners: client that holds each image, numbers or names, [N].
         partition: kind and settings of a partition, as in a ledger; in place of owners.
         groups: true group of each owner, for scoring only; a partition has its own.
-        held_out: part of each client's images (of all images, with a partition) that is tested on.
-        seed: of the drawing.
-    Raises: InputError if the arrays do not fit each other, or the images do not fill the clients.
+        held_out: fraction of each client's images (with a partition, of all) used for tests.
+        seed: of all random draws.
+    Raises: InputError if the arrays' lengths differ, or there are too few images.
     """
     if (owners is None) == (partition is None):
         raise InputError("a federation needs owners or a partition, and not both")
@@ -146,7 +146,7 @@ def federation(
 def _dealt(
     x: np.ndarray, y: np.ndarray, partition: dict[str, Any], held_out: float, seed: int
 ) -> Clients:
-    """Clients that a partition makes, with images of their own where it changes them."""
+    """Clients of a partition, with transformed images where the partition changes them."""
     order = generator(seed, "tests").permutation(len(y))
     dataset = _dataset(x, y, order, len(y) - max(1, round(held_out * len(y))))
     made = build_federation(dataset, seed, **partition)
@@ -179,10 +179,10 @@ def _owned(
 
 
 def _dataset(x: np.ndarray, y: np.ndarray, order: np.ndarray, train_rows: int) -> Dataset:
-    """Images with channels in this order; classes are numbered by their sorted names."""
+    """Images with a channel axis, in `order`; classes are numbered by their sorted names."""
     names, numbers = np.unique(y, return_inverse=True)
     classes, numbers = tuple(map(str, names.tolist())), numbers.astype(np.int64)[order]
-    x = (x[:, None] if x.ndim == 3 else x)[order].copy()  # bits depend on the order in memory
+    x = (x[:, None] if x.ndim == 3 else x)[order].copy()  # the memory layout affects bits
     return datasets.build("your data", "arrays", x, numbers, train_rows, classes)
 
 
@@ -197,9 +197,9 @@ def encoder(
     """An autoencoder of all training images, by which FLT compares clients.
 
     Args:
-        clients: their images take the place of a server's own, which FLT assumes.
-        model: an autoencoder.
-        epochs: over all training images.
+        clients: their images are used in place of the server's data that FLT assumes.
+        model: name and settings of an autoencoder.
+        epochs: passes over all training images.
         device: "cpu", "cuda" or "auto".
         tell: receives a line after every epoch.
         training: see `clustered_fl.encoders.training.TrainingSettings`.
@@ -217,12 +217,12 @@ def cluster(
     seed: int = 0,
     device: str = "auto",
 ) -> Relatedness:
-    """Which clients are related, found once before training: FLT, REPA, PACFL, WD and others.
+    """Find related clients once, before training, with FLT, REPA, PACFL, WD or others.
 
     Args:
         clients: from `federation`.
-        method: a grouping.
-        network: what embeds images: an autoencoder, or for REPA and WD a training of one.
+        method: name and settings of a grouping.
+        network: embeds images: an autoencoder, or for REPA and WD a finished training of one.
         seed: of the clustering.
         device: of the network: "cpu", "cuda" or "auto".
     Raises: InputError if the method has no such settings, or needs another network.
@@ -259,9 +259,9 @@ def train(
         clients: from `federation`.
         method: which clients average with each other, and when that is decided.
         model: the network of every client.
-        rounds: of communication.
+        rounds: number of communication rounds.
         training: local training, see `clustered_fl.engine.workload.LocalSettings`.
-        grouping: what `cluster` has found, for methods that average by it, such as `one_shot`.
+        grouping: the result of `cluster`, for methods that average by it, such as `one_shot`.
         seed: of the initial model, the batches and the participants.
         device: "cpu", "cuda" or "auto".
         workers: threads; the result does not depend on them.

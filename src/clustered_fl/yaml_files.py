@@ -1,7 +1,7 @@
-"""YAML as the project reads it: texts, numbers, lists and mappings, each key once, all in bounds.
+"""A safe subset of YAML: text, numbers, lists and mappings, with unique keys and limited size.
 
-YAML can say more than a setting can mean: a key twice, an alias within itself, a few lines that
-stand for a billion values, dates, infinity. None of it is read.
+Refused are duplicate keys, aliases to themselves, a few lines that expand to a billion values,
+dates and infinity.
 """
 
 import math
@@ -18,17 +18,17 @@ from yaml.events import CollectionEndEvent, CollectionStartEvent
 from clustered_fl.errors import InputError
 
 DEEPEST, MOST = 50, 1_000_000
-"""Levels of lists and mappings in each other; values that a file may stand for."""
+"""Most levels of nesting, and most values after aliases are expanded."""
 LARGEST = 1e12
-"""Size of the largest number."""
+"""Largest absolute value of a number."""
 
 Extent = tuple[float, float]
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """Reads 1e-3 as the number it is; in YAML 1.1 a number with an exponent needs a point.
+    """Reads 1e-3 as a number; in YAML 1.1 a number with an exponent needs a decimal point.
 
-    The loader in C, where there is one, is several times as fast.
+    Uses the C loader where it is installed, which is several times as fast.
     """
 
     def number(self, node: yaml.ScalarNode) -> float:
@@ -42,7 +42,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         raise ConstructorError(None, None, problem, node.start_mark)
 
     def boolean(self, node: yaml.ScalarNode) -> bool:
-        """True or false, in any of the words that YAML has for them."""
+        """True or false, in any of YAML's spellings."""
         if str(node.value).lower() in self.bool_values:
             return self.construct_yaml_bool(node)
         raise ConstructorError(None, None, "neither true nor false", node.start_mark)
@@ -64,9 +64,9 @@ for _tag in ("timestamp", "binary", "set", "omap", "pairs"):
 
 
 def read_yaml(path: Path) -> Any:
-    """What a file says; None if it is empty.
+    """The content of a file; None if it is empty.
 
-    Raises: InputError if it cannot be read, or says what no setting can mean.
+    Raises: InputError if it cannot be read, or uses what this subset refuses.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ def _reason(error: Exception) -> str:
 
 
 def _check_depth(path: Path, text: str) -> None:
-    """Before anything is built: the loader in C would fill the stack, and end the process."""
+    """Check the nesting before parsing, because deep nesting crashes the C loader."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
@@ -98,7 +98,7 @@ def _check_depth(path: Path, text: str) -> None:
 
 
 def _extent(path: Path, node: yaml.Node, known: dict[int, Extent]) -> Extent:
-    """Number of values that a node stands for, and their levels; infinite in a cycle."""
+    """Number of values in an expanded node, and its depth; infinite in a cycle."""
     if id(node) in known or isinstance(node, yaml.ScalarNode):
         return known.get(id(node), (1, 0))
     known[id(node)] = math.inf, math.inf
@@ -113,7 +113,7 @@ def _extent(path: Path, node: yaml.Node, known: dict[int, Extent]) -> Extent:
 
 
 def _check_keys(path: Path, node: yaml.MappingNode) -> None:
-    """In YAML a key given twice silently means the second: a pasted run would hide another."""
+    """Refuse duplicate keys: YAML keeps the last, so a pasted run would hide another."""
     where = f"in the part that begins in line {node.start_mark.line + 1}"
     if not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
         raise InputError(f"{path}: a key {where} is a list or a mapping; allowed are texts")

@@ -72,9 +72,7 @@ def test_nothing_is_taken_where_nothing_is_published(planned):
 def test_everything_that_was_computed_alike_is_taken(planned, published):
     archives = planned().archives
     assert archives.taken == EVERY
-    assert (
-        archives.told() == f"{len(EVERY)} published records are taken in place of being computed."
-    )
+    assert archives.told() == f"{len(EVERY)} published records are used instead of computed."
 
 
 def test_an_interrupted_publication_hides_no_record(planned, published):
@@ -134,8 +132,8 @@ def test_a_record_of_a_seed_or_an_entry_that_is_not_asked_for_stays_where_it_is(
 
 def test_the_user_is_told_what_is_not_taken(planned, published):
     text = planned(changed("runs/one/rounds", 6)).archives.told()
-    rest = "Of other settings, code or data, and not taken: one (seed 0), one (seed 1)."
-    assert text.startswith(f"{len(EVERY) - 2} published records are taken ")
+    rest = "Not used, because settings, code or data differ: one (seed 0), one (seed 1)."
+    assert text.startswith(f"{len(EVERY) - 2} published records are used ")
     assert text.endswith(rest)
     archive.write(ARCHIVE, [published[key]._replace(identity="") for key in EVERY])
     assert planned().archives.told().endswith(f" and {len(EVERY) - 8} more.")

@@ -597,8 +597,8 @@ OTHER = CLIENTS["federation"] | {"clients": 6}
             {"federation": {"groups": 3}},
             "run one at scale paper has another federation than its grouping related",
         ),
-        ("runs/one/grouping", "two", "one names grouping 'two', which is not there"),
-        ("groupings/related/encoder", "two", "related names encoder 'two', which is not there"),
+        ("runs/one/grouping", "two", "one names grouping 'two', which does not exist"),
+        ("groupings/related/encoder", "two", "related names encoder 'two', which does not exist"),
         ("groupings/related/seed", 1, "has no key 'groupings.related.seed'; allowed are dataset,"),
         ("encoders/server/epochs", 1, "has no key 'encoders.server.epochs'; allowed are dataset,"),
         (

@@ -476,7 +476,7 @@ def test_a_notebook_is_told_what_belongs_together_and_what_is_sent(ledger):
         (
             "columns/swap/values/encoder",
             "other",
-            ": bench_groups_swap_flt names encoder 'other', which is not there",
+            ": bench_groups_swap_flt names encoder 'other', which does not exist",
         ),
         (
             "columns/swap/scales/demo/round",
@@ -509,7 +509,7 @@ def test_a_slip_of_the_pen_is_one_sentence(read, tmp_path, place, value, sentenc
         (
             "artefacts/swapped/cells/table",
             "matrx",
-            "swapped names table 'matrx', which is not there",
+            "swapped names table 'matrx', which does not exist",
         ),
         (
             "artefacts/swapped/cells/columns",

@@ -76,7 +76,7 @@ def test_an_absent_notebook_is_refused_before_anything_runs(small, monkeypatch):
     monkeypatch.chdir(PAPERS.parents[1])
     small(SMALL).artefacts.require_notebooks()
     plan = small(changed("artefacts/small_fig/notebook", "cfl/absent.ipynb"))
-    sentence = "small_fig names the notebook notebooks/cfl/absent.ipynb, which is not there"
+    sentence = "small_fig names the notebook notebooks/cfl/absent.ipynb, which does not exist"
     with pytest.raises(InputError, match=sentence):
         plan.artefacts.require_notebooks()
 

@@ -102,7 +102,7 @@ ONE = "grouping groups at scale demo"
 @pytest.mark.parametrize(
     ("place", "value", "told"),
     [
-        ("groupings/groups/profiler", "absent", "groups names run 'absent', which is not there"),
+        ("groupings/groups/profiler", "absent", "groups names run 'absent', which does not exist"),
         (
             "groupings/groups/profiler",
             "other",

@@ -102,7 +102,7 @@ def test_everything_is_made_in_the_folder_of_the_user(whole, repository):
 
 def test_its_jobs_run_the_package_of_the_module(whole):
     log = whole.root / "cfl/logs/demo/test_results.log"
-    assert log.read_text().startswith("2 claims, says the copy, and 3 artefacts are whole")
+    assert log.read_text().startswith("2 claims, says the copy, and 3 artefacts pass their tests")
 
 
 def test_nothing_runs_twice(whole):

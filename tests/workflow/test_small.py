@@ -7,6 +7,7 @@ everything, then changes of which only the plan is looked at.
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -57,9 +58,14 @@ def started(project, one_artefact, tmp_path_factory) -> Project:
 
 
 @pytest.fixture(scope="module")
-def complete(project, started):
+def told(project, started) -> list[str]:
+    """What the terminal shows while everything is made."""
+    return project.make().splitlines()
+
+
+@pytest.fixture(scope="module")
+def complete(project, told):
     """The project after everything was made."""
-    project.make()
     return project
 
 
@@ -79,6 +85,16 @@ def test_everything_is_made(complete):
     assert all(
         (complete.root / "results" / "demo" / file).stat().st_size for file in artefact("cfl_fig4")
     )
+
+
+def test_the_terminal_has_a_line_for_every_step_and_ends_with_the_result(told):
+    steps = [line for line in told if line.startswith("[")]
+    assert len(told) <= len(steps) + 5, told
+    (training,) = (line for line in steps if "train cfl_fig9_fedavg, seed 0: " in line)
+    assert re.search(r": accuracy 0\.\d+ after 3 rounds, 1 group \(\d+ s\)$", training)
+    assert told[-1].startswith(f"[{len(steps)}/{len(steps)}] report_site: ")
+    result = "CFL: 1 of 2 claims checked without data, 1 hold (1 need real data). Open "
+    assert f"{result}results/demo/report/index.html" in told[-1]
 
 
 def test_logs_and_benchmarks_are_kept_apart_from_results(complete):
@@ -124,7 +140,9 @@ def test_records_are_kept_whenever_it_is_asked_for(complete):
 
 
 def test_nothing_is_made_twice(complete):
-    assert NOTHING in complete.make()
+    text = complete.make()
+    assert NOTHING in text
+    assert text.endswith("The report: results/demo/report/index.html\n")
 
 
 # ---- What a change runs again, as planned -------------------------------------------------------
@@ -243,14 +261,12 @@ def test_an_artefact_may_have_more_parameters_than_a_command_line(complete):
 # ---- Interruptions and failures -----------------------------------------------------------------
 
 
-def until(process, text: str) -> str:
-    """What a process says until it says this."""
-    seen = ""
-    while text not in seen:
-        line = process.stdout.readline()
-        assert line, seen
-        seen += line
-    return seen
+def until(process, log: Path, text: str) -> str:
+    """What the log of a job says once it says this."""
+    while not log.exists() or text not in log.read_text():
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.1)
+    return log.read_text()
 
 
 def test_an_interrupted_job_leaves_no_output_and_is_continued(complete):
@@ -259,9 +275,10 @@ def test_an_interrupted_job_leaves_no_output_and_is_continued(complete):
     folder = complete.root / "results" / "demo"
     saved = folder / "checkpoints" / "endless" / "seed0.safetensors"
     record = "results/demo/runs/endless/seed0/record.json"
+    log = complete.root / "logs" / "demo" / "runs" / "endless" / "seed0.log"
     with complete.changed_ledger("runs/endless", endless):
         process = complete.start("--cores", "1", record)
-        until(process, "round 1/2000")
+        until(process, log, "round 1/2000")
         os.kill(int(saved.with_suffix(".lock").read_text().split()[0]), signal.SIGTERM)
         text, _ = process.communicate()
         assert process.returncode == 1, text
@@ -269,7 +286,7 @@ def test_an_interrupted_job_leaves_no_output_and_is_continued(complete):
         assert not (complete.root / record).parent.exists()
         assert saved.exists()
         process = complete.start("--cores", "1", record)
-        seen = until(process, "continuing after round")
+        seen = until(process, log, "continuing after round")
         os.kill(int(saved.with_suffix(".lock").read_text().split()[0]), signal.SIGKILL)
         text, _ = process.communicate()
         assert "error: endless, seed 0, was killed, as the system does where memory ends: " in text

@@ -50,7 +50,7 @@ rule figure:
         code=PLAN.artefacts.code,
     shell:
         """
-        exec &> >(tee {log.messages:q})
+        exec &>{log.messages:q}
         python -m clustered_fl notebook \
             --artefact {wildcards.artefact:q} \
             --settings "$CLUSTERED_FL_SETTINGS" \

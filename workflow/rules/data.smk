@@ -33,7 +33,7 @@ rule dataset:
         code=fingerprint("clustered_fl.data.sources:prepare"),
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &>{log:q}
         python -m clustered_fl dataset \
             --name {wildcards.dataset:q} \
             --source "$CLUSTERED_FL_SOURCE" \
@@ -67,7 +67,7 @@ rule drift:
         code=PLAN.clients.images_code,
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &>{log:q}
         python -m clustered_fl partition \
             --images \
             --data {input.data:q} \
@@ -99,7 +99,7 @@ rule partition:
         code=PLAN.clients.code,
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &>{log:q}
         python -m clustered_fl partition \
             --data {input.data:q} \
             --seed {wildcards.seed} \

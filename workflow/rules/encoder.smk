@@ -39,7 +39,7 @@ rule encoder:
         checkpoint="results/{scale}/checkpoints/encoders/{name}.safetensors",
     shell:
         """
-        exec &> >(tee -a {log:q})
+        exec &>>{log:q}
         python -m clustered_fl encoder \
             --config {params.config:q} \
             --data {input.data:q} \

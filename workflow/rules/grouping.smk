@@ -50,7 +50,7 @@ rule grouping:
         checkpoint="results/{scale}/checkpoints/groupings/{name}/seed{seed}.safetensors",
     shell:
         """
-        exec &> >(tee -a {log:q})
+        exec &>>{log:q}
         python -m clustered_fl grouping \
             --config {params.config:q} \
             --data {input.data:q} \

@@ -44,7 +44,7 @@ rule report_site:
         code=fingerprint("clustered_fl.report.site:build"),
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &>{log:q}
         python -m clustered_fl report \
             --settings "$CLUSTERED_FL_SETTINGS" \
             --places "$CLUSTERED_FL_PLACES" \
@@ -75,7 +75,7 @@ rule publish:
         code=fingerprint("clustered_fl.report.publish:publish"),
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &>{log:q}
         python -m clustered_fl publish \
             --settings "$CLUSTERED_FL_SETTINGS" \
             --places "$CLUSTERED_FL_PLACES" \
@@ -101,7 +101,7 @@ rule archive:
         folder=PLACES.made(f"figures/{PLAN.settings.scale}"),
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &>{log:q}
         python -m clustered_fl archive \
             --settings "$CLUSTERED_FL_SETTINGS" \
             --places "$CLUSTERED_FL_PLACES" \
@@ -127,7 +127,7 @@ rule pages:
         folder=f"figures/{PLAN.settings.scale}",
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &>{log:q}
         python -m clustered_fl publish \
             --pages \
             --settings "$CLUSTERED_FL_SETTINGS" \

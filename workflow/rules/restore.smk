@@ -39,7 +39,7 @@ for kind in PLAN.kinds:
                 key=PLAN.archives.key_of(kind),
             shell:
                 """
-                exec &> >(tee {log:q})
+                exec &>{log:q}
                 python -m clustered_fl restore \
                     --archive {input.archive:q} \
                     --key {params.key:q} \

@@ -42,7 +42,7 @@ for study in PLAN.archives.computed(PLAN.study):
             identity=PLAN.identity,
         shell:
             """
-            exec &> >(tee {log:q})
+            exec &>{log:q}
             python -m clustered_fl study \
                 --config {params.config:q} \
                 --code {params.code:q} \

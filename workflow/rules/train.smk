@@ -51,11 +51,7 @@ rule train:
         checkpoint=PLACES.made("results/{scale}/checkpoints/{name}/seed{seed}.safetensors"),
     shell:
         """
-        # What is said outlives an interruption of all processes.
-        exec &> >(
-            trap "" INT TERM
-            exec tee -a {log:q}
-        )
+        exec &>>{log:q}
         said="error: {wildcards.name}, seed {wildcards.seed}, was killed, as the system does where memory \
         ends: {resources.mem_mb} MB were reserved, the last line of progress says how many were used; \
         reserve more with --set-resources train:mem_mb=<MB>"

@@ -32,7 +32,7 @@ rule verdicts:
         code=PLAN.claims_code(),
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &>{log:q}
         python -m clustered_fl verdicts \
             --settings "$CLUSTERED_FL_SETTINGS" \
             --places "$CLUSTERED_FL_PLACES" \
@@ -62,6 +62,6 @@ rule test_results:
         code=fingerprint("clustered_fl.claims.consistency:check_results"),
     shell:
         """
-        exec &> >(tee {log:q})
+        exec &>{log:q}
         python -m clustered_fl check --settings "$CLUSTERED_FL_SETTINGS" --places "$CLUSTERED_FL_PLACES"
         """

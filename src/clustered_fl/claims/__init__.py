@@ -1,1 +1,1 @@
-"""One predicate per claim of a ledger, and how they become verdicts."""
+"""Measures and verdicts of the claims in ledgers."""

@@ -1,4 +1,4 @@
-"""From the `measure` of a claim to a call: which function, which arguments, which records."""
+"""From the `measure` of a claim to a call: function, arguments and records."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Bound:
 
     Attributes:
         function: dotted name below `clustered_fl.claims`.
-        arguments: with cells in the form of names of runs or groupings.
+        arguments: with cells replaced by names of runs or groupings.
         needs: section of the ledger -> names that the arguments refer to.
     """
 
@@ -32,12 +32,12 @@ class Bound:
 
     @property
     def measured(self) -> list[str]:
-        """Runs and groupings."""
+        """Names of runs and groupings in the arguments."""
         return [*self.needs["runs"], *self.needs["groupings"]]
 
 
 def function_of(measure: Mapping[str, Any]) -> tuple[str, str]:
-    """Module below `clustered_fl.claims` and function that a measure names.
+    """Module below `clustered_fl.claims` and function of a measure.
 
     Raises: InputError if it names none.
     """
@@ -49,10 +49,10 @@ def function_of(measure: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def variants(claim: Claim) -> dict[str, Claim]:
-    """A claim as the ledger has it, and with every value of the settings that are not stated.
+    """A claim as in the ledger, and with every other value of unstated settings.
 
     Returns:
-        Setting and value, "" for the first -> the claim that reads the runs with it.
+        Setting and value, "" for the ledger's own -> the claim on the runs with it.
     """
     found = {"": claim}
     for setting, values in claim.unstated.items():
@@ -66,7 +66,7 @@ def bind(measure: Mapping[str, Any], target: Callable[..., Any], ledger: Ledger)
     """Resolve the names in the arguments of a claim's measure.
 
     Args:
-        target: the function that it names, or one of the same signature.
+        target: the function it names, or one with the same signature.
     Raises: InputError if a name is not in the ledger.
     """
     arguments = {key: value for key, value in measure.items() if key != "name"}
@@ -81,7 +81,7 @@ def bind(measure: Mapping[str, Any], target: Callable[..., Any], ledger: Ledger)
 
 
 def section_of(annotation: Any) -> str | None:
-    """The section of a ledger whose names an argument takes, wherever in a list or mapping."""
+    """The section of a ledger whose names an argument takes, at any depth of its type."""
     for mark in getattr(annotation, "__metadata__", ()):
         if isinstance(mark, Refers):
             return mark.section
@@ -90,7 +90,7 @@ def section_of(annotation: Any) -> str | None:
 
 
 def _resolved(value: Any, section: str, ledger: Ledger) -> Any:
-    """A value with names in the place of cells; in a list a pattern becomes all that it matches."""
+    """A value with cells replaced by names; in a list, a pattern becomes all its matches."""
     if isinstance(value, dict):
         return {key: _resolved(each, section, ledger) for key, each in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Bounds within which a claim holds, as text: what judges is also what the reader sees."""
+"""Bounds within which a claim holds, as text that is both evaluated and shown."""
 
 from collections.abc import Mapping
 from operator import eq, ge, gt, le, lt

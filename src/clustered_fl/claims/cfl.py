@@ -1,7 +1,7 @@
-"""What CFL's claims measure: gaps, norms of updates, splits and what they bring, toy problems.
+"""Measures of CFL's claims: gaps, norms of updates, splits and their effect, toy problems.
 
-Accuracies are shares, as records have them. A number that does not exist, such as the gap at the
-first split of a run without splits, is NaN.
+Accuracies are fractions, as in records. A number that does not exist, such as the gap at the first
+split of a run without splits, is NaN.
 """
 
 from itertools import product
@@ -27,9 +27,9 @@ Similarity = Literal["update", "gradient"]
 
 
 def _gaps(evidence: Evidence, of: list[str], along: Along) -> list[pd.DataFrame]:
-    """Gap of the runs of each column.
+    """Gaps of the runs, one table per column.
 
-    Along samples it is read at the last round with gradients, along rounds with the most samples.
+    Along samples: at the last round with gradients. Along rounds: of the run with most samples.
     """
     columns: dict[str, list[str]] = {}
     for run in of:
@@ -54,7 +54,7 @@ def _scores(
 
 
 def gap_with_samples(evidence: Evidence, of: list[Run], samples: list[int]) -> Measured:
-    """Gap with so many samples per client, and whether the bipartition is correct, by updates.
+    """Gap of updates, and whether the bipartition is correct, for numbers of samples per client.
 
     Args:
         of: runs of one column of a table.
@@ -66,11 +66,11 @@ def gap_with_samples(evidence: Evidence, of: list[Run], samples: list[int]) -> M
 def gap_from_round(
     evidence: Evidence, of: list[Run], first: int, similarity: Similarity = "update"
 ) -> Measured:
-    """Shares of the rounds with a positive gap and with a correct bipartition.
+    """Fractions of rounds with a positive gap and with a correct bipartition.
 
     Args:
-        of: runs of one column of a table; read is the one with the most samples per client.
-        first: round from which on rounds count.
+        of: runs of one column of a table, of which the one with most samples per client is used.
+        first: first round that is considered.
         similarity: of weight updates, or of full gradients.
     """
     found = _scores(evidence, of, "round", similarity).loc[first:]
@@ -86,7 +86,7 @@ def gap_growth(evidence: Evidence, of: list[Run], along: Along) -> Measured:
 
 
 def gap_delay(evidence: Evidence, of: list[Run], along: Along) -> Measured:
-    """By how many samples or rounds updates reach a positive gap later than gradients, at worst."""
+    """Largest delay, in samples or rounds, of the updates' positive gap after the gradients'."""
     delays = [gap.delay(gaps, along) for gaps in _gaps(evidence, of, along)]
     return {f"{along} later": max(delays)}
 
@@ -99,12 +99,12 @@ def norms_at_end(
 ) -> Measured:
     """Norms of updates in the last rounds as fractions of those in the first rounds.
 
-    The first round is left out: its update has the length of the way from a random model.
+    The first round is left out, because its update leads away from a random model.
 
     Args:
         of: name -> run with one group.
         norms: of the mean update, of the largest (`max`), of an average client.
-        share: of all rounds that count as first, and as last.
+        share: fraction of all rounds that are considered first, and last.
     """
     found = {}
     for (name, run), norm in product(of.items(), norms):
@@ -120,7 +120,7 @@ def late_over_early(
     """Largest norm of an update in late rounds over that in early ones, in a run with one group.
 
     Args:
-        early, late: where these rounds begin and end, as shares of all.
+        early, late: first and last of these rounds, as fractions of all.
     """
     curve = evidence.run(of).group_metric("max_update_norm")
     end, start = (curve.iloc[int(a * len(curve)) : int(b * len(curve))] for a, b in (late, early))
@@ -130,12 +130,12 @@ def late_over_early(
 def separating_thresholds(
     evidence: Evidence, split: Run, spared: Run, eps_1: float, eps_2: tuple[float, float]
 ) -> Measured:
-    """Share of thresholds with which criteria (30) and (31) ever split one run and never another.
+    """Fraction of thresholds for which criteria (30) and (31) split one run but never another.
 
     Args:
-        split, spared: trained without splits, so that norms go on.
+        split, spared: runs trained without splits, so that norms exist for all rounds.
         eps_1: as a fraction of the largest mean norm so far.
-        eps_2: least and largest multiple of eps_1; tried in steps of a quarter.
+        eps_2: least and largest multiple of eps_1, tried in steps of 0.25.
     """
     multiples = np.arange(eps_2[0], eps_2[1] + 0.25, 0.25)
     frames = [evidence.run(run).frame for run in (split, spared)]
@@ -144,7 +144,7 @@ def separating_thresholds(
     return {"settings of eps_2 that separate": float(np.mean(good))}
 
 
-# ---- Splits and what they bring (Figs 5, 9 and 10, Algorithms 4 and 5) --------------------------
+# ---- Splits and their effect (Figs 5, 9 and 10, Algorithms 4 and 5) --------------------------
 
 
 def _first_split(run: RunEvidence) -> float:
@@ -192,7 +192,7 @@ def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Meas
     """Largest mean gain after the first split that leaves a pure cluster.
 
     Args:
-        within: rounds after the split that are looked at.
+        within: number of rounds after the split.
     """
     run = evidence.run(of)
     scores, nodes = run.scores(), run.record["tree"]
@@ -221,7 +221,7 @@ def over_fedavg(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
 
 
 def clients_behind(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
-    """Largest loss of accuracy of a client against FedAvg at the end, and share with any loss."""
+    """Largest final loss of accuracy of a client against FedAvg, and fraction with any loss."""
     lost = _at_end(evidence, fedavg) - _at_end(evidence, cfl)
     return {"largest loss": float(lost.max()), "share with a loss": float((lost > 0).mean())}
 
@@ -241,7 +241,7 @@ def fedavg_after_first_split(evidence: Evidence, cfl: Run, fedavg: Run) -> Measu
 
 
 def newcomers(evidence: Evidence, of: list[Run]) -> Measured:
-    """Share of newcomers led to the leaf of their true group, and the lag of their accuracy."""
+    """Fraction of newcomers in the leaf of their true group, and the lag of their accuracy."""
     records = {run: evidence.run(run).record for run in of}
     right = [home for record in records.values() for home in agreement.newcomers_at_home(record)]
     served = {run: [new["accuracy"] for new in records[run]["newcomers"]] for run in of}
@@ -286,7 +286,7 @@ def complete_linkage(evidence: Evidence, study: Study, up_to: float) -> Measured
     """How often complete linkage differs from Algorithm 1, and is correct (`theorem_checks`).
 
     Args:
-        up_to: largest noise gamma that is looked at.
+        up_to: largest noise gamma.
     """
     table = evidence.study(study)["linkage"]
     table = table[table["gamma"] <= up_to]

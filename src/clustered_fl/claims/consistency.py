@@ -1,4 +1,4 @@
-"""Results tested inside the workflow: what a reader is shown must be whole and honest."""
+"""Tests of the results inside the workflow: complete tables, and verdicts that fit their data."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,12 +13,12 @@ JUDGED = ("CONFIRMED", "REFUTED", "DEPENDS", "INCONCLUSIVE", "BY CONSTRUCTION")
 
 
 def check_results(verdicts: Path, claims: Sequence[str], artefacts: Mapping[str, Path]) -> None:
-    """Test the table of verdicts, and that the tables behind artefacts have rows and full columns.
+    """Test the table of verdicts, and that tables of artefacts have rows and no empty columns.
 
     Args:
-        claims: ids that must be there, once each.
+        claims: ids, each of which must have one row.
         artefacts: name -> CSV of its numbers.
-    Raises: InputError naming the first thing that is wrong.
+    Raises: InputError naming the first problem.
     """
     require_sum(verdicts)
     table = _read(verdicts)
@@ -34,7 +34,7 @@ def check_results(verdicts: Path, claims: Sequence[str], artefacts: Mapping[str,
 
 
 def _read(path: Path) -> pd.DataFrame:
-    """A table in which an empty field is empty text."""
+    """A table in which empty fields are empty texts."""
     try:
         return pd.read_csv(path, keep_default_na=False)
     except (OSError, ValueError) as error:
@@ -51,7 +51,7 @@ def _shape(table: pd.DataFrame, claims: Sequence[str]) -> list[str]:
 
 
 def _honesty(table: pd.DataFrame) -> list[str]:
-    """No verdict from stand-ins, none without a measurement, no measurement without a verdict."""
+    """Verdicts on built-in data, verdicts without measurements, measurements without verdict."""
     judged = table["verdict"].isin(JUDGED)
     not_run = table["verdict"] == "NOT RUN"
     wrong = {

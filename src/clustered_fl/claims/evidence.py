@@ -1,4 +1,4 @@
-"""What measures may look at: measurements and records of runs, tables of studies, of one seed."""
+"""The evidence that measures read: records of runs and groupings, tables of studies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from clustered_fl.records.relatedness import Relatedness
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run or a grouping of one seed, read when asked for."""
+    """A run or grouping of one seed, read on first use."""
 
     folder: Path
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """Configuration, true groups and what was found (`clustered_fl.records`)."""
+        """The content of record.json (`clustered_fl.records`)."""
         return load_record(self.folder)
 
     @property
@@ -49,7 +49,7 @@ class RunEvidence(Recorded):
 
     @cached_property
     def accuracies(self) -> pd.DataFrame:
-        """Accuracy in % by round (rows) and client (columns), newcomers left out."""
+        """Accuracy in % by round (rows) and client (columns), without newcomers."""
         return accuracy.client_scores(self.folder)
 
     def clients(self, until: float = np.inf) -> pd.Series:
@@ -71,7 +71,7 @@ class RunEvidence(Recorded):
         return sorted(inner, key=lambda node: node["split_round"])
 
     def is_pure(self, node: int) -> bool:
-        """Whether all clients of a node are of one true group."""
+        """Whether all clients of a node belong to one true group."""
         return len(set(self.true_groups[self.record["tree"][node]["clients"]])) == 1
 
 
@@ -80,21 +80,21 @@ class GroupingEvidence(Recorded):
 
     @cached_property
     def found(self) -> Relatedness:
-        """Which clients are related, without what they sent."""
+        """The relatedness, without signatures."""
         return relatedness.load(self.folder, signatures=False)
 
     @cached_property
     def sent(self) -> Relatedness:
-        """The same with signatures, points and distances; the ledger says of which it is kept."""
+        """The same with signatures, points and distances; only some groupings keep them."""
         return relatedness.load(self.folder)
 
 
 class Label(NamedTuple):
-    """What a run or a grouping is called in its table; a run of no table has its name as `row`.
+    """Titles of a run or grouping in its table; without a table, `row` is its name.
 
     Attributes:
         column, row: titles, "" for no column.
-        published: numbers of its cell, or of the row that it is compared with.
+        published: numbers of its cell, or of the row with which it is compared.
     """
 
     column: str
@@ -103,7 +103,7 @@ class Label(NamedTuple):
 
 
 def labels(ledger: Ledger) -> dict[str, Label]:
-    """Run or grouping -> its label; of a grouping that several cells share, that of the first."""
+    """Run or grouping -> its label; a shared grouping has the label of its first cell."""
     numbers = {(cell.column, cell.row): cell.published for cell in ledger.cells}
     found: dict[str, Label] = {}
     for cell in ledger.cells:
@@ -117,11 +117,11 @@ def labels(ledger: Ledger) -> dict[str, Label]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Everything that a claim names, for one seed.
+    """The evidence for one seed.
 
     Attributes:
         records: the index (`clustered_fl.records.index`), of that seed and of studies.
-        labels: run or grouping -> what it is called.
+        labels: run or grouping -> its label.
         cells: of the ledger's tables.
     """
 
@@ -131,7 +131,7 @@ class Evidence:
 
     @property
     def seed(self) -> int:
-        """The seed that all runs and groupings here have."""
+        """The seed of all runs and groupings."""
         return int(self.records.loc[self.records["kind"] != "study", "seed"].iloc[0])
 
     def run(self, entry: str) -> RunEvidence:
@@ -159,5 +159,5 @@ class Evidence:
         return load_tables(index.folder(self.records, "study", name))
 
     def label(self, name: str) -> Label:
-        """What a run or a grouping is called."""
+        """The label of a run or grouping."""
         return self.labels.get(name, Label("", name, {}))

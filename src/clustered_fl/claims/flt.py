@@ -1,4 +1,4 @@
-"""What the claims on FLT measure besides accuracies: relatedness, Table V, what the code does."""
+"""Measures of FLT's claims besides accuracies: relatedness, Table V, the public code."""
 
 from typing import Literal
 
@@ -32,7 +32,7 @@ def _named(number: str, label: str) -> str:
 
 
 def _trials(evidence: Evidence, name: str, gamma: float = 1.0) -> pd.DataFrame:
-    """What a grouping's own k and distance find for every seed of UMAP, at a threshold."""
+    """Results of a grouping's own k and distance for every seed of UMAP, at a threshold."""
     method = dict(evidence.grouping(name).record["config"]["method"])
     own = call(flt.Settings, f"grouping {method.pop('name')}", method)
     table = recovery.comparisons(evidence.groupings(name))
@@ -41,12 +41,12 @@ def _trials(evidence: Evidence, name: str, gamma: float = 1.0) -> pd.DataFrame:
 
 
 def trials(evidence: Evidence, of: list[Grouping], numbers: list[Number]) -> Measured:
-    """Numbers over all seeds of UMAP, since one of them says little: means, and the least index.
+    """Numbers over all seeds of UMAP: means, and the least index.
 
     Args:
         of: groupings by FLT that have compared settings.
-        numbers: adjusted Rand index (`ari`), the least of it, connected components, shares of the
-            pairs within (`recall`) and across clusters that are related.
+        numbers: adjusted Rand index (`ari`), its minimum, connected components, fractions of pairs
+            within (`recall`) and across clusters that are related.
     """
     found = {}
     for name, label in told(evidence, of).items():
@@ -61,7 +61,7 @@ def encoders(evidence: Evidence, of: list[Grouping], over: list[Grouping]) -> Me
 
     Args:
         of: groupings by FLT that have compared settings.
-        over: such with another encoder, one in each column.
+        over: the same with another encoder, one in each column.
     """
     means = {name: float(_trials(evidence, name)["ari"].mean()) for name in (*of, *over)}
     base = {evidence.label(name).column: means[name] for name in over}
@@ -75,7 +75,7 @@ def encoders(evidence: Evidence, of: list[Grouping], over: list[Grouping]) -> Me
 def right_number(
     evidence: Evidence, of: list[Grouping], gammas: tuple[float, ...] = (0.5, 1.0, 2.0)
 ) -> Measured:
-    """Share of UMAP's seeds with as many components as true clusters, the least of groupings.
+    """Fraction of UMAP's seeds with as many components as true clusters, least over groupings.
 
     Args:
         of: groupings by FLT that have compared settings.
@@ -90,7 +90,7 @@ def right_number(
 
 
 def with_known_number(evidence: Evidence, of: list[Grouping]) -> Measured:
-    """Agreement of Ward's clusters of a relatedness, told how many true ones there are."""
+    """Agreement of Ward's clusters of a relatedness, given the true number of clusters."""
     found = {}
     for name, label in told(evidence, of).items():
         related, truth = evidence.grouping(name).found.related, evidence.grouping(name).true_groups
@@ -101,8 +101,8 @@ def with_known_number(evidence: Evidence, of: list[Grouping]) -> Measured:
 def agreement(evidence: Evidence, of: list[Grouping]) -> Measured:
     """Agreement of groupings that runs average by: adjusted Rand index, components, related pairs.
 
-    "related within clusters" is the share of the pairs of one true cluster that are related:
-    clients that are not do not average with each other.
+    "related within clusters" is the fraction of pairs within true clusters that are related;
+    unrelated clients do not average with each other.
     """
     found: Measured = {}
     for name, label in told(evidence, of).items():
@@ -115,7 +115,7 @@ def agreement(evidence: Evidence, of: list[Grouping]) -> Measured:
 
 
 def umap_over_axes(evidence: Evidence, of: Grouping, groups: int) -> Measured:
-    """Silhouettes of groups of signatures on UMAP's manifold and on three principal components.
+    """Silhouettes of groups of signatures, embedded by UMAP and on three principal components.
 
     Args:
         groups: number of groups.
@@ -126,7 +126,7 @@ def umap_over_axes(evidence: Evidence, of: Grouping, groups: int) -> Measured:
 
 
 def inside(evidence: Evidence, of: Grouping) -> Measured:
-    """Share of the links between clients that lie within the clusters found, and the true ones."""
+    """Fraction of links between clients within the clusters found, and within the true ones."""
     grouping = evidence.grouping(of)
     related = grouping.found.related
     return {
@@ -137,7 +137,7 @@ def inside(evidence: Evidence, of: Grouping) -> Measured:
 
 
 def two_blocks(evidence: Evidence, of: Grouping) -> Measured:
-    """Share of the related pairs that two clusters cut, and of all pairs that are related."""
+    """Fraction of related pairs cut by two clusters, and fraction of all pairs that are related."""
     related = evidence.grouping(of).found.related
     clusters = ward(related, 2)
     same = clusters[:, None] == clusters[None, :]
@@ -150,12 +150,12 @@ def two_blocks(evidence: Evidence, of: Grouping) -> Measured:
 
 
 def leaves(evidence: Evidence, right: Grouping, leaf: Grouping, of: Run, over: Run) -> Measured:
-    """Agreement of the code's clusters with those found, and the accuracy that they cost.
+    """Agreement of the code's clusters with the correct ones, and their cost in accuracy.
 
     Args:
-        right: grouping with the clusters found.
-        leaf: the same with leaves of the dendrogram taken for clients, as in the code.
-        of, over: runs with the one and with the other.
+        right: grouping with correct clusters.
+        leaf: the same with the code's bug, which takes leaves of the dendrogram for clients.
+        of, over: runs with the correct and the other clusters.
     """
     first, second = (evidence.grouping(name).found.groups for name in (right, leaf))
     lost = accuracy_of(evidence, of) - accuracy_of(evidence, over)
@@ -163,7 +163,7 @@ def leaves(evidence: Evidence, right: Grouping, leaf: Grouping, of: Run, over: R
 
 
 def placed(evidence: Evidence, of: Run) -> Measured:
-    """Share of newcomers led to their cluster, and by how many points its members do better."""
+    """Fraction of newcomers in their cluster, and lead of its members in points."""
     table = newcomers.placements(evidence.runs(of))
     kinds = table.groupby("kind")["right"].mean()
     shares = {f"{kind} clients placed right": float(share) for kind, share in kinds.items()}
@@ -186,11 +186,11 @@ def columns(evidence: Evidence, first: Run, second: Run) -> Measured:
 
 
 def label_0(evidence: Evidence, coded: Run, fixed: Run) -> Measured:
-    """Accuracy of the last cluster when tested on a label that it never saw, and variances.
+    """Accuracy of the last cluster when also tested on an unseen label, and variances.
 
     Args:
-        coded: run whose last cluster is tested on label 0 too, as in the code.
-        fixed: the same without.
+        coded: run whose last cluster is also tested on label 0, as in the code.
+        fixed: the same without label 0.
     """
     run = evidence.run(coded)
     scores, others = run.clients(), evidence.run(fixed).clients()
@@ -204,7 +204,7 @@ def label_0(evidence: Evidence, coded: Run, fixed: Run) -> Measured:
 
 
 def margins(evidence: Evidence, of: list[Run], over: list[Run]) -> Measured:
-    """Least and largest lead of pairs of runs, in order, after half and all of their rounds."""
+    """Least and largest lead of pairs of runs, after half and after all of their rounds."""
     pairs = {ours: (ours, theirs) for ours, theirs in zip(of, over, strict=True)}
     found = differences(evidence, pairs, shares=(0.5, 1.0)).values()
     return {"least lead": min(found), "largest lead": max(found), "rows": float(len(found))}
@@ -221,7 +221,7 @@ def second_half(evidence: Evidence, of: list[Run]) -> Measured:
 
 
 def ifca_factor(evidence: Evidence, study: Study) -> Measured:
-    """How many times as much as FedSEM IFCA sends (`communication`), against (C + 1) / 2."""
+    """Traffic of IFCA over that of FedSEM (`communication`), compared with (C + 1) / 2."""
     tables = evidence.study(study)
     sent = tables["communication"]
     factor = sent.loc[sent["method"] == "IFCA", "relative"].to_numpy()

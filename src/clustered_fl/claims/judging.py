@@ -1,8 +1,8 @@
 """The rule that turns measured numbers and their bounds into a verdict.
 
-A seed's numbers are means of some clients' tests, and a few seeds are a sample of all. A verdict
-is therefore given only where the mean keeps two standard errors from the bound that decides: over
-seeds where there are several, over test images where there is one (`Estimate`).
+A seed's numbers are means over a finite test set, and a few seeds are a sample. A verdict is
+therefore given only if the mean is at least two standard errors away from the deciding bound. The
+error is over seeds, or for a single seed over test images (`Estimate`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,16 +13,16 @@ from clustered_fl.claims import bounds
 from clustered_fl.claims.bounds import Measured
 
 AGREEMENT = 0.8
-"""Share of the seeds that must say the same as their mean."""
+"""Fraction of seeds that must agree with their mean."""
 ERRORS = 2.0
-"""Standard errors between the mean and the bound that decides."""
+"""Least distance between the mean and the deciding bound, in standard errors."""
 
 
 class Estimate(float):
-    """A number with the standard error that its tests leave, in the same unit.
+    """A number with the standard error of its tests, in the same unit.
 
-    A difference of two keeps an error, that of independent numbers. Runs tested on the same images
-    differ by less, so that the verdict on a single seed errs towards INCONCLUSIVE.
+    The error of a difference assumes independent numbers. Runs tested on the same images have a
+    smaller one, so the verdict on a single seed errs towards INCONCLUSIVE.
     """
 
     error: float
@@ -41,16 +41,16 @@ class Estimate(float):
 
 
 def error_of(value: float) -> float:
-    """Standard error of a number; 0 where none is known."""
+    """Standard error of a number; 0 if unknown."""
     return getattr(value, "error", 0.0)
 
 
 def judge(holds_if: Mapping[str, str], measured: list[Measured]) -> str:
     """CONFIRMED, REFUTED or INCONCLUSIVE for the numbers of all seeds.
 
-    CONFIRMED: true of the mean and of at least 80 % of the seeds, and no bound is nearer than two
-    standard errors. REFUTED: false of the mean and of 80 % of the seeds, and one of the bounds is
-    missed by that much. A number that must equal its bound has no margin.
+    CONFIRMED: true for the mean and for at least 80 % of the seeds, with no bound closer than two
+    standard errors. REFUTED: false for the mean and for 80 % of the seeds, with a bound missed by
+    that much. A number that must equal its bound has no margin.
     """
     mean = mean_of(measured)
     if any(np.isnan(value) for value in mean.values()):
@@ -67,7 +67,7 @@ def judge(holds_if: Mapping[str, str], measured: list[Measured]) -> str:
 def _compared(
     holds_if: Mapping[str, str], mean: Measured, errors: Measured
 ) -> Iterator[tuple[bool, bool]]:
-    """Of every comparison: whether the mean meets it, and whether by a clear margin or equality."""
+    """For every comparison: whether the mean meets it, and whether the margin is clear."""
     for name, bound in holds_if.items():
         for sign, limit in bounds.parsed(bound):
             clear = sign == "=" or abs(mean[name] - limit) >= ERRORS * errors[name]
@@ -75,10 +75,10 @@ def _compared(
 
 
 def settled(found: list[str]) -> str:
-    """One verdict from those at every value of the settings that a paper leaves open.
+    """One verdict from those for all values of the settings that a paper leaves open.
 
     A statement that is true with one reasonable value and false with another depends on what its
-    authors did not say: neither is a verdict on the paper.
+    authors did not state, so neither is a verdict on the paper.
     """
     words = {*found}
     if {"CONFIRMED", "REFUTED"} <= words:
@@ -92,7 +92,7 @@ def mean_of(measured: list[Measured]) -> Measured:
 
 
 def errors_of(measured: list[Measured]) -> Measured:
-    """Standard error of every mean: over seeds, or of the tests of a single one."""
+    """Standard error of every mean: over seeds, or over the tests of a single seed."""
     if len(measured) == 1:
         return {name: error_of(value) for name, value in measured[0].items()}
     values = {name: [float(one[name]) for one in measured] for name in measured[0]}
@@ -100,14 +100,14 @@ def errors_of(measured: list[Measured]) -> Measured:
 
 
 def _standard_error(values: list[float]) -> float:
-    """Of a mean; 0 where a value is infinite, such as a round that was never reached."""
+    """Standard error of a mean; 0 if a value is infinite, such as a round never reached."""
     if not np.isfinite(values).all():
         return 0.0
     return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def text_of(measured: list[Measured]) -> str:
-    """Means, with the range over seeds where there are several: "gap 0.12 (0.10 to 0.15)"."""
+    """Means, with the range over several seeds: "gap 0.12 (0.10 to 0.15)"."""
     parts = []
     for name, mean in mean_of(measured).items():
         values = [one[name] for one in measured]

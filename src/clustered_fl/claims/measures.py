@@ -29,19 +29,19 @@ EXTREMES = {
 
 
 def accuracy_of(evidence: Evidence, run: str, until: float = np.inf) -> Estimate:
-    """Mean over clients at the last test not after round `until`, with its binomial error."""
+    """Mean over clients at the last test up to round `until`, with its binomial error."""
     read = evidence.run(run)
     mean = float(read.clients(until).mean())
     return Estimate(mean, scores.binomial_error(mean, read.record["test_rows"]))
 
 
 def rounds_of(evidence: Evidence, run: str) -> int:
-    """Rounds that a run was trained for."""
+    """Number of training rounds of a run."""
     return int(evidence.run(run).record["rounds"])
 
 
 def told(evidence: Evidence, names: list[str]) -> dict[str, str]:
-    """Run or grouping -> its row's title, and the column's where the names are of several."""
+    """Run or grouping -> title of its row, with that of its column if there are several."""
     labels = {name: evidence.label(name) for name in names}
     columns, rows = ({getattr(each, key) for each in labels.values()} for key in ("column", "row"))
     several = "{0.row}, {0.column}" if len(rows) > 1 else "{0.column}"
@@ -53,7 +53,7 @@ def accuracy(evidence: Evidence, of: list[Run] | dict[str, Run]) -> Measured:
     """Mean accuracy of each run at the end.
 
     Args:
-        of: the runs, or what each is called.
+        of: the runs, or name -> run.
     """
     if not isinstance(of, dict):
         of = {label: run for run, label in told(evidence, of).items()}
@@ -63,14 +63,14 @@ def accuracy(evidence: Evidence, of: list[Run] | dict[str, Run]) -> Measured:
 def lead(
     evidence: Evidence, of: list[Run], over: list[Run], paired: bool = False, take: Take = "least"
 ) -> Measured:
-    """By how many points runs are ahead of others: "<take> lead", and the lead of every pair.
+    """Lead of runs over others in points: "<take> lead", and the lead of every pair.
 
-    A pair is named by what tells the pairs apart: the column, else our run, else the other one.
+    A pair is named by the column if columns differ, else by our run, else by the other run.
 
     Args:
-        over: the others; compared are all pairs of runs in one column of a table.
+        over: the others; all pairs of runs in the same column are compared.
         paired: compare the runs of both lists in their order instead.
-        take: of several pairs with one name, and of all together.
+        take: statistic of pairs with the same name, and of all pairs.
     """
     column = {run: evidence.label(run).column for run in (*of, *over)}
     every = zip(of, over, strict=True) if paired else product(of, over)
@@ -98,11 +98,11 @@ def differences(
     equal_rounds: bool = False,
     also: tuple[Extreme, ...] = (),
 ) -> Measured:
-    """By how many points the first run of each pair is ahead of the second.
+    """Lead of the first run of each pair over the second in points.
 
     Args:
-        shares: of each run's rounds after which both are read.
-        equal_rounds: read both after as many rounds as the shorter one has.
+        shares: fractions of each run's rounds after which both are compared.
+        equal_rounds: compare both at the last round of the shorter run.
         also: extremes of all pairs and shares.
     """
     found = {}

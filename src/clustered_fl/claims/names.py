@@ -1,14 +1,14 @@
-"""How a measure says that an argument names something of the ledger, and what arguments mean.
+"""Markers of arguments that name entries of a ledger, and the meanings of common arguments.
 
 A ledger writes `column.row` for a cell of its tables, where `*` matches anything: `*.oracle` is
-the row `oracle` in all columns that have it. A measure is given names of runs or of groupings.
+the row `oracle` in all columns that have it. A measure receives names of runs or groupings.
 """
 
 from typing import Annotated, NamedTuple
 
 
 class Refers(NamedTuple):
-    """Marks an argument: its texts are names of this section of the ledger."""
+    """Marks an argument whose texts are names in this section of the ledger."""
 
     section: str
 
@@ -18,21 +18,21 @@ Grouping = Annotated[str, Refers("groupings")]
 Study = Annotated[str, Refers("studies")]
 
 ARGUMENTS = {
-    "of": "what is measured; ours, if it is compared with others",
-    "over": "what ours is compared with",
-    "to": "what ours is compared with",
-    "pairs": "name of a comparison -> our run and the other one",
-    "take": 'which of several values is given for all of them, such as "agreement"',
+    "of": "entries to measure; those of interest, if there is a comparison",
+    "over": "entries to compare with",
+    "to": "entry to compare with",
+    "pairs": "name of a comparison -> run of interest and run to compare with",
+    "take": 'which statistic summarises several values, such as "agreement"',
     "shots": "groupings found before training",
-    "study": "the study whose tables are read",
+    "study": "study whose tables are read",
     "cfl": "a run of CFL",
     "fedavg": "a run of federated averaging with the same clients",
     "samples": "numbers of samples per client",
-    "along": "what the gap should grow with",
+    "along": "quantity with which the gap should grow",
     "clusters": "numbers of clusters",
     "problem": "one of the study's toy problems",
-    "judge": "grouping that has compared the clients' pipelines",
-    "sizes": "grouping that knows how many images each client is tested on",
-    "tests": "number of tests at the end that are read",
+    "judge": "grouping with similarities of the clients' pipelines",
+    "sizes": "grouping with each client's number of test images",
+    "tests": "number of final tests to average",
 }
-"""What an argument means in every measure whose docstring has no entry for it."""
+"""Meaning of an argument in measures whose docstrings do not describe it."""

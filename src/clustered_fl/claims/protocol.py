@@ -1,4 +1,4 @@
-"""What the protocol of a run shows: when it stops, how often it splits, what is sent instead."""
+"""Measures of a run's protocol: stopping, splits and traffic."""
 
 import numpy as np
 
@@ -23,18 +23,18 @@ def first_stop(evidence: Evidence, of: Run, eps_1: float) -> Measured:
 
 
 def splits(evidence: Evidence, of: Run) -> Measured:
-    """Splits of a run, and by how many they exceed those that its K true groups need, K - 1."""
+    """Number of splits of a run, and its excess over the K - 1 that K true groups need."""
     run = evidence.run(of)
     made, needed = len(run.splits()), len(set(run.true_groups.tolist())) - 1
     return {"splits": float(made), "beyond K - 1": float(made - needed)}
 
 
 def sent(evidence: Evidence, of: Run, to: Run) -> Measured:
-    """Updates that clients send in a round over those of another run, and models per split.
+    """Ratio of updates sent per round to those of another run, and models per split.
 
-    Returns: "updates" (largest ratio of any round that both have), "models per split" (different
-        models that the server sends at the end, less the one that it sent at the start, over
-        splits; NaN without any).
+    Returns: "updates" (largest ratio over common rounds), "models per split" (number of different
+        models that the server sends at the end, minus one, over the number of splits; NaN without
+        splits).
     """
     runs = [evidence.run(name) for name in (of, to)]
     losses = [run.frame[run.frame["metric"] == "loss"] for run in runs]
@@ -46,11 +46,11 @@ def sent(evidence: Evidence, of: Run, to: Run) -> Measured:
 
 
 def updates_for_gradients(evidence: Evidence, of: list[Run], first: int) -> Measured:
-    """How far cosines of updates are from those of gradients, means over rounds (eqs 37 to 39).
+    """Distances between cosines of updates and of gradients, means over rounds (eqs 37 to 39).
 
     Args:
         of: runs of one column of a table, each with one group.
-        first: round from which on rounds count.
+        first: first round that is considered.
     Returns: mean distance of the least cosine within true groups, of the largest across the best
         bipartition, and the larger of the two.
     """

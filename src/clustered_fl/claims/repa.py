@@ -1,7 +1,7 @@
-"""What REPA's claims measure: correlation, uniformity, robustness, accuracy weighted by images.
+"""Measures of REPA's claims: correlation, uniformity, robustness, accuracy weighted by images.
 
-Where one seed has a standard error, a number is an `Estimate`: of a correlation by drawing clients,
-of robustness over clusters, of an accuracy as a binomial of its test images.
+A number with a standard error for one seed is an `Estimate`: correlations by resampling clients,
+robustness over clusters, accuracies as binomials of their test images.
 """
 
 from itertools import product
@@ -25,7 +25,7 @@ Pairs = dict[str, tuple[Run, Run]]
 
 
 def _counts(evidence: Evidence, name: str) -> np.ndarray:
-    """Images of each label that training clients have, d_i [M, classes]."""
+    """Training clients' numbers of images per label, d_i [M, classes]."""
     grouping = evidence.grouping(name)
     return label_counts(grouping.folder)[: len(grouping.true_groups)]
 
@@ -53,11 +53,11 @@ def correlations(evidence: Evidence, of: list[Grouping]) -> Measured:
 def correlation_lead(
     evidence: Evidence, of: list[Grouping], over: list[Grouping], judge: Grouping | None = None
 ) -> Measured:
-    """By how much the highest correlation of some groupings is above that of others.
+    """Lead of the highest correlation of groupings over that of others.
 
     Args:
-        judge: grouping that has compared the clients' pipelines, with which all are correlated;
-            None: with label counts.
+        judge: grouping with similarities of the clients' pipelines, to correlate with; None to
+            correlate with label counts.
     """
     found = {name: _best(evidence, name, judge) for name in (*of, *over)}
     lead = max(found[name] for name in of) - max(found[name] for name in over)
@@ -81,7 +81,7 @@ def overall_correlation(
 
 
 def _curves(evidence: Evidence, names: list[str], clusters: list[int]) -> pd.DataFrame:
-    """Uniformity by number of clusters (rows) and method (columns); fewer for fewer clients."""
+    """Uniformity by number of clusters (rows, up to that of clients) and method (columns)."""
     counts = _counts(evidence, names[0])
     vectors = {n: evidence.grouping(n).sent.signatures[: len(counts), 0] for n in names}
     sizes = [k for k in clusters if k <= len(counts)]
@@ -116,7 +116,7 @@ def uniformity_lead(
 
 
 def random_uniformity(evidence: Evidence, of: Grouping, clusters: list[int]) -> Measured:
-    """How far random clusters are from the mean cosine of all pairs of clients."""
+    """Distance of random clusters' uniformity from the mean cosine of all pairs of clients."""
     counts = _counts(evidence, of)
     mean = uniformity.uniformity(np.zeros(len(counts)), counts)
     distance = (_curves(evidence, [of], clusters)["random"] - mean).abs()
@@ -124,7 +124,7 @@ def random_uniformity(evidence: Evidence, of: Grouping, clusters: list[int]) -> 
 
 
 def printed_uniformity(evidence: Evidence, of: Grouping) -> Measured:
-    """Eq. (7) with its sum over i, j in c, i /= j taken at its word: every pair twice."""
+    """Eq. (7) with its sum over i, j in c, i /= j taken literally: every pair twice."""
     found, counts = evidence.grouping(of).found.groups, _counts(evidence, of)
     similarity = label_similarity(counts)
     means = []
@@ -149,7 +149,7 @@ def robustness_of(evidence: Evidence, of: list[Grouping], with_chance: bool = Fa
     """Robustness of each grouping.
 
     Args:
-        with_chance: also that of a placement at random.
+        with_chance: also give that of random placement.
     """
     table, labels = _robustness(evidence, of), told(evidence, of)
     found = {labels[name]: table[name] for name in of}
@@ -209,7 +209,7 @@ def _accuracy(evidence: Evidence, run: str, sizes: str) -> pd.DataFrame:
 def _end(
     evidence: Evidence, run: str, sizes: str, tests: int, until: int | None = None
 ) -> dict[str, Estimate]:
-    """VAL and HO in %, means of the last tests; these test the same images."""
+    """VAL and HO in %, means of the last tests, which use the same images."""
     ends = validation.last(_accuracy(evidence, run, sizes), tests, until)
     return {
         name: Estimate(end["weighted"], binomial_error(end["weighted"], end["images"]))
@@ -226,12 +226,12 @@ def differences(
     until: int | None = None,
     shown: dict[str, Run] | None = None,
 ) -> Measured:
-    """By how many points the first run of each pair is ahead at the end, weighted by images.
+    """Final lead of the first run of each pair in points, weighted by images.
 
     Args:
         sets: training clients (VAL), holdout clients (HO).
-        until: round after which tests do not count; None: all do.
-        shown: runs whose accuracies in % are given too.
+        until: last round whose tests are used; None for all.
+        shown: runs whose accuracies in % are also returned.
     """
     found = {}
     for name, pair in pairs.items():
@@ -246,11 +246,11 @@ def differences(
 def rounds_ahead(
     evidence: Evidence, of: Run, over: Run, sizes: Grouping, points: float
 ) -> Measured:
-    """By how many rounds a run is within so many points of another's end before that one is, VAL.
+    """Rounds by which a run comes within `points` of another's final VAL before that run does.
 
     Args:
         over: the other, whose mean of the last three tests is its end.
-        points: below that end.
+        points: distance below that final accuracy.
     """
     tables = [_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in (of, over)]
     goal = float(tables[1]["weighted"].tail(3).mean()) - points
@@ -261,9 +261,9 @@ def rounds_ahead(
 
 
 def unrest(evidence: Evidence, pairs: Pairs, sizes: Grouping, tests: int) -> Measured:
-    """By how much VAL changes more from test to test in one run than in another, in points.
+    """Difference of the variation of VAL from test to test between two runs, in points.
 
-    The change is a standard deviation s over n changes, its error that of a normal sample,
+    The variation is the standard deviation s of n changes; its error is that of a normal sample,
     s / sqrt(2 (n - 1)).
     """
     found = {}
@@ -276,10 +276,10 @@ def unrest(evidence: Evidence, pairs: Pairs, sizes: Grouping, tests: int) -> Mea
 
 
 def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Measured:
-    """What clients lose after rounds in which one of their labels was not trained.
+    """Clients' loss of accuracy after rounds in which one of their labels was not trained.
 
     Args:
-        clients: grouping that knows how many images of each label clients have.
+        clients: grouping with the clients' label counts.
     """
     run, counts = evidence.run(of), label_counts(evidence.grouping(clients).folder)
     table = exposure.exposures(run.frame, run.groups, counts)
@@ -293,7 +293,7 @@ def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Mea
 
 
 def agreement(evidence: Evidence, shots: list[Grouping], of: list[Run] | None = None) -> Measured:
-    """Agreement with the true groups, of groupings and of runs at their end."""
+    """Agreement of groupings, and of runs at their end, with the true groups."""
     found = {name: grouped(evidence, [name])["agreement"] for name in shots}
     found |= {run: groups(evidence, [run])["agreement"] for run in of or []}
     return {evidence.label(name).row: value for name, value in found.items()}

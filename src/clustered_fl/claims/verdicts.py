@@ -1,10 +1,10 @@
 """From claims and records to verdicts.
 
-CONFIRMED, REFUTED, INCONCLUSIVE: by the rule of `claims.judging`, at every value that was tried of
-the settings that the paper leaves open. DEPENDS: true with one of these values and false with
-another. REDUCED: this scale changes a setting of what it is measured on. BY CONSTRUCTION: true,
-and could not have been false. NOT RUN: a run that the claim needs was not computed at this scale.
-DEMO ONLY: measured on stand-in data, which decides nothing.
+CONFIRMED, REFUTED, INCONCLUSIVE: by the rule of `claims.judging`, for all values tried of the
+settings that the paper leaves open. DEPENDS: true for one of these values and false for another.
+REDUCED: this scale changes a setting of a measured run. BY CONSTRUCTION: true, and could not have
+been false. NOT RUN: a run that the claim needs was not computed at this scale. DEMO ONLY: measured
+on built-in data, which decide nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ VERDICTS = (
     *("REDUCED", "NOT RUN", "DEMO ONLY"),
 )
 Families = dict[str, list[str]]
-"""Entry of the ledger -> runs or groupings at a scale, several where it has a sweep."""
+"""Entry of the ledger -> its runs or groupings at a scale; several with a sweep."""
 
 
 class Setting(NamedTuple):
@@ -42,8 +42,8 @@ class Setting(NamedTuple):
 
     Attributes:
         label: setting and value, "" for the ledger's own.
-        measured: the numbers of every seed, none where a run was not computed.
-        verdict: by this value alone.
+        measured: the numbers of every seed, empty if a run was not computed.
+        verdict: with this value only.
     """
 
     label: str
@@ -56,9 +56,9 @@ def evaluate(ledger: Ledger, records: pd.DataFrame, scale: Scale, source: str) -
     """Verdicts on all claims of one paper, one row per claim.
 
     Args:
-        records: index of every run, grouping and study that was computed.
+        records: index of all computed runs, groupings and studies.
         source: of the data.
-    Raises: InputError if a claim names no measure that there is, or cannot be measured.
+    Raises: InputError if a claim's measure is unknown or fails.
     """
     known = Evidence(records, labels(ledger), ledger.cells)
     runs = resolved_runs(ledger, scale)
@@ -107,7 +107,7 @@ def _measured(
 
 
 def _text(settings: list[Setting]) -> str:
-    """What was measured; of every other value of a setting with the verdict that it would give."""
+    """The measured numbers; for other values of a setting also the verdict they would give."""
     own, *others = settings
     if not own.measured:
         return ""
@@ -125,7 +125,7 @@ def _verdict(claim: Claim, settings: list[Setting]) -> str:
 
 
 def measure_of(claim: Claim) -> Callable[..., Measured]:
-    """The function that measures a claim; InputError if there is none of that name."""
+    """The function that measures a claim; InputError if it does not exist."""
     module, function = function_of(claim.measure)
     try:
         return getattr(import_module(f"clustered_fl.claims.{module}"), function)
@@ -134,7 +134,7 @@ def measure_of(claim: Claim) -> Callable[..., Measured]:
 
 
 def _published(bound: Bound, known: Evidence) -> str:
-    """The first published numbers of what is measured, from its table."""
+    """The first published number of each measured entry, from its table."""
     found = [(known.label(name), known.label(name).published) for name in bound.measured]
     parts = [f"{label.row} {next(iter(numbers.values())):g}" for label, numbers in found if numbers]
     return ", ".join(dict.fromkeys(parts)) or "not stated"
@@ -143,7 +143,7 @@ def _published(bound: Bound, known: Evidence) -> str:
 def _withheld(
     ledger: Ledger, claim: Claim, settings: list[Setting], scale: Scale, source: str
 ) -> str:
-    """The word in place of a verdict where these data or this scale allow none, else ""."""
+    """The word that replaces a verdict if data or scale do not allow one, else ""."""
     if not all(setting.measured for setting in settings):
         return "NOT RUN"
     names = {name for setting in settings for name in setting.bound.measured}
@@ -154,14 +154,14 @@ def _withheld(
 
 
 def _by_seed(bound: Bound, known: Evidence, families: Families) -> Iterator[Evidence]:
-    """One piece of evidence per seed that all runs and groupings of the claim have."""
+    """One `Evidence` per seed that all runs and groupings of the claim have."""
     if not bound.measured:
         yield known
         return
     records = known.records
     own = records["entry"].isin(bound.measured) & records["kind"].isin(["run", "grouping"])
     seeds = records[own].groupby("name")["seed"].agg(set)
-    # An entry without members at this scale has no seeds either: the claim is then not run.
+    # An entry without members at this scale has no seeds, so the claim is not run.
     members = [families[entry] for entry in bound.measured]
     if all(members) and {name for own in members for name in own} <= set(seeds.index):
         for seed in sorted(set.intersection(*seeds)):

@@ -1,7 +1,7 @@
-"""Stand-ins for the datasets, so that everything runs without network and in minutes.
+"""Built-in substitutes for the datasets, so that everything runs offline and in minutes.
 
-They have the shapes and the number of classes of what they stand for and are hard enough that
-methods differ. Results from them say nothing about the papers; every one of them carries `NOTE`.
+They have the shapes and numbers of classes of the originals, and are hard enough that methods
+differ. Results from them say nothing about the papers, and all carry `NOTE`.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ NOTE = "built-in demo data: shows that the pipeline works, says nothing about th
 
 
 class StandIn(NamedTuple):
-    """How to make one stand-in, by `make((number of training rows, number of test rows), random)`.
+    """How to make one substitute: `make((training rows, test rows), random)`.
 
     `make` returns training images uint8 [N, C, H, W] or texts, their labels int64 [N], and the same
-    of the test. Where rows have owners, it also returns the owners' names, str [N], of training and
-    of test rows, and divides the rows itself.
+    for tests. If rows have owners, `make` divides the rows itself, and also returns the owners'
+    names, str [N], of training and of test rows.
     """
 
     make: Callable[[tuple[int, int], np.random.Generator], tuple]
@@ -59,9 +59,9 @@ STAND_INS = {
 
 
 def stand_in(entry: Entry) -> tuple[dict[str, Split], str]:
-    """Both splits of the stand-in for `entry`, the same bytes at every call, and their note.
+    """Both splits of the substitute for `entry`, the same bytes in every call, and their note.
 
-    Raises: InputError if the dataset has no stand-in.
+    Raises: InputError if the dataset has no substitute.
     """
     if entry.stand_in not in STAND_INS:
         raise InputError(

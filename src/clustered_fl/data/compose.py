@@ -1,4 +1,4 @@
-"""Datasets put together from classes of others, such as FLT's "CIFAR20"."""
+"""Datasets composed of classes of others, such as FLT's "CIFAR20"."""
 
 from collections.abc import Sequence
 
@@ -11,9 +11,9 @@ from clustered_fl.errors import InputError
 
 
 def first_classes(part: Dataset, count: int, entry: Entry) -> Dataset:
-    """The rows of the `count` alphabetically first classes that `part` has, in their order.
+    """The rows of the `count` alphabetically first classes of `part`, in their original order.
 
-    The result is complete if it has as many rows as the publisher made for so many classes (CIFAR:
+    The result is complete if it has the publisher's number of rows for `count` classes (CIFAR has
     equally many per class). Its note names the classes, because another copy may have others.
     Raises: InputError if the copy has fewer classes.
     """
@@ -36,7 +36,7 @@ def first_classes(part: Dataset, count: int, entry: Entry) -> Dataset:
 
 
 def join(name: str, parts: Sequence[Dataset]) -> Dataset:
-    """All parts in one: their training rows, then their test rows; the classes one after another.
+    """All parts in one dataset: training rows first, then test rows; classes are concatenated.
 
     Raises: InputError if two parts have a class of the same name.
     """
@@ -49,7 +49,7 @@ def join(name: str, parts: Sequence[Dataset]) -> Dataset:
     is_test = [np.arange(len(part.y)) >= part.train_rows for part in parts]
     order = np.argsort(np.concatenate(is_test), kind="stable")
     x = np.concatenate([part.x for part in parts])[order]
-    # Of a stand-in the note says at its very start what it is.
+    # The note of built-in data already begins with what they are.
     notes = [p.note if p.source == "builtin" else f"{p.name}: {p.note}" for p in parts if p.note]
     complete, train_rows = all(p.complete for p in parts), sum(p.train_rows for p in parts)
     about = (train_rows, classes, complete, "; ".join(notes))

@@ -1,6 +1,6 @@
-"""The canonical form of a dataset, whatever its source: two arrays or three, one digest, one file.
+"""The canonical form of a dataset from any source: two or three arrays, one digest, one file.
 
-What reads datasets starts fast: this module needs numpy and safetensors only.
+The module imports only numpy and safetensors, so that readers of datasets start fast.
 """
 
 import hashlib
@@ -33,9 +33,9 @@ class Dataset:
         train_rows: number of training rows; all later rows are test rows.
         digest: SHA-256, see `content_digest`.
         complete: whether all official rows are there.
-        note: what a reader of a result must know of the data, "" if nothing.
-        vocabulary: word of every token id (text only).
-        owner: writer of every row, int64 [N], numbered by name; empty where rows have no owners.
+        note: what a reader of a result must know about the data, or "".
+        vocabulary: word of each token id (text only).
+        owner: writer of each row, int64 [N], numbered by name; empty if rows have no owners.
     """
 
     name: str
@@ -52,16 +52,16 @@ class Dataset:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What records say of the data that they were computed from."""
+        """The description of the data that records contain."""
         about = ("name", "source", "digest", "train_rows", "complete", "note")
         return {name: getattr(self, name) for name in about} | {"rows": len(self.y)}
 
 
 @dataclass(frozen=True)
 class Split:
-    """One split as a source yields it: images uint8 [N, C, H, W] or N texts, labels int64 [N].
+    """One split as read from a source: images uint8 [N, C, H, W] or N texts, labels int64 [N].
 
-    `owners` names the owner of every row, str [N]; empty where rows have none.
+    `owners` names the owner of each row, str [N]; empty if rows have none.
     """
 
     rows: np.ndarray | list[str]
@@ -82,7 +82,7 @@ def build(
     vocabulary: tuple[str, ...] = (),
     owner: np.ndarray | None = None,
 ) -> Dataset:
-    """The dataset of these arrays with its digest; InputError if a type or shape is not allowed."""
+    """A dataset of these arrays with its digest; InputError if a type or shape is not allowed."""
     owner = np.empty(0, np.int64) if owner is None else owner
     about = (train_rows, classes, "", complete, note, vocabulary, owner)
     made = Dataset(name, source, x, y, *about)
@@ -93,16 +93,16 @@ def build(
 
 
 def with_images(dataset: Dataset, x: np.ndarray, note: str) -> Dataset:
-    """The dataset with other images `x` of the same rows; `note` says what was done to them."""
+    """The dataset with transformed images `x`; `note` describes the transformation."""
     kept = {name: value for name, value in vars(dataset).items() if name != "digest"}
     return build(**kept | {"x": x, "note": "; ".join(filter(None, (dataset.note, note)))})
 
 
 def content_digest(dataset: Dataset) -> str:
-    """SHA-256 (hex) over the split, the names, and the type, shape and bytes of the arrays.
+    """SHA-256 (hex) of the split, the names, and the arrays' types, shapes and bytes.
 
-    It depends on the order of the rows, because a federation stores row numbers. Owners count only
-    where there are any: data without them keep the digest that published results name.
+    It depends on the order of rows, because a federation stores row numbers. Owners are included
+    only if there are any, so that data without owners keep the digest in published results.
     """
     names = [dataset.train_rows, dataset.classes, dataset.vocabulary]
     sha = hashlib.sha256(json.dumps(names).encode())
@@ -113,7 +113,7 @@ def content_digest(dataset: Dataset) -> str:
 
 
 def save(dataset: Dataset, path: Path) -> None:
-    """Write the dataset to `path`, whole or not at all; equal datasets give equal bytes."""
+    """Write the dataset to `path` atomically; equal datasets give equal bytes."""
     about = {f.name: getattr(dataset, f.name) for f in fields(Dataset) if f.name not in _ARRAYS}
     about["header"] = digest(about)
     with replacing(path) as beside:
@@ -126,10 +126,9 @@ def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def load(path: Path, name: str | None = None) -> Dataset:
-    """Read a dataset written by `save`, and compare its digest (half a second per GB).
+    """Read a dataset written by `save` and verify its digest (half a second per GB).
 
-    Raises: InputError if the file is missing, truncated, altered or something else, such as the
-        data of another `name`.
+    Raises: InputError if the file is missing, truncated, altered, or of another kind or `name`.
     """
     try:
         with safe_open(path, framework="numpy") as stored:
@@ -152,7 +151,7 @@ def load(path: Path, name: str | None = None) -> Dataset:
 
 
 def _described(header: str) -> dict[str, Any]:
-    """What a header says, without the digest of itself, which older files lack."""
+    """The content of a header without its own digest, which older files lack."""
     described = json.loads(header)
     if (known := described.pop("header", None)) and known != digest(described):
         raise ValueError("its header was altered")
@@ -160,7 +159,7 @@ def _described(header: str) -> dict[str, Any]:
 
 
 def header_of(path: Path) -> dict[str, Any]:
-    """What a dataset's file says of it without its arrays; empty where there is no such file."""
+    """The description in a dataset's file, without its arrays; empty if there is no such file."""
     try:
         with safe_open(path, framework="numpy") as stored:
             return _described(stored.metadata()[_METADATA_KEY])
@@ -169,7 +168,7 @@ def header_of(path: Path) -> dict[str, Any]:
 
 
 def _problem(dataset: Dataset) -> str:
-    """A sentence naming the first thing that `Dataset` does not allow, else ""."""
+    """The first violation of the constraints of `Dataset` as a sentence, else ""."""
     x, y = dataset.x, dataset.y
     classes, words = len(dataset.classes), len(dataset.vocabulary)
     rank, kind = (2, np.int32) if words else (4, np.uint8)

@@ -1,4 +1,4 @@
-"""Fetching a dataset once, into the layout of a mirror, so that there is one reader for both."""
+"""Downloads of datasets in the layout of a mirror, so that one reader serves both."""
 
 import io
 import shutil
@@ -19,17 +19,17 @@ from clustered_fl.data.registry import Entry
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 
-# What was fetched is known by its digest: how it was fetched changes no result.
+# Downloaded data are identified by digest, so the way they are fetched changes no result.
 __numerics__ = "content"
 
 ATTEMPTS = 3
 PATIENCE = 10
-"""Seconds to wait for an answer of a host."""
+"""Seconds to wait for a host's answer."""
 _FILE = "{}-00000-of-00001.parquet"
 
 
 def download(entry: Entry, folder: Path) -> None:
-    """Fetch the publisher's splits unless they are there; hosts fail often, hence `ATTEMPTS`.
+    """Fetch missing splits from the publisher; hosts fail often, hence `ATTEMPTS`.
 
     Raises: InputError with the last reason if the dataset cannot be fetched.
     """
@@ -42,7 +42,7 @@ def download(entry: Entry, folder: Path) -> None:
             return
         except InputError:
             raise
-        # Three libraries raise their own families of network errors here; each means "try again".
+        # Three libraries raise their own network errors here; each means "try again".
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
         if attempt + 1 < ATTEMPTS:
@@ -54,9 +54,9 @@ def download(entry: Entry, folder: Path) -> None:
 
 
 def require_network(entry: Entry, address: str) -> None:
-    """Without any network the libraries would try for more than a minute.
+    """Refuse at once without a network; the libraries would retry for more than a minute.
 
-    Behind a proxy, which may be the only one to reach the host, they try nevertheless.
+    The check is skipped behind a proxy, which may be the only way to the host.
 
     Raises: InputError if the host cannot be reached.
     """
@@ -74,7 +74,7 @@ def require_network(entry: Entry, address: str) -> None:
 
 
 def _from_hub(entry: Entry, folder: Path) -> None:
-    """Fetch every split at the pinned revision, however the hub lays them out."""
+    """Fetch every split at the pinned revision, whatever the files are called on the hub."""
     if entry.revision is None:
         raise InputError(
             f"{entry.name} has no pinned revision in the table of datasets, so it is not "
@@ -94,7 +94,7 @@ def _from_hub(entry: Entry, folder: Path) -> None:
 
 
 def _from_torchvision(entry: Entry, folder: Path) -> None:
-    """Fetch EMNIST (the only such dataset) and lay it out as the hub would, in PNG cells."""
+    """Fetch EMNIST (the only such dataset) and store it like the hub, in PNG cells."""
     import torchvision
 
     require_network(entry, torchvision.datasets.EMNIST.url)
@@ -102,7 +102,7 @@ def _from_torchvision(entry: Entry, folder: Path) -> None:
     for split in ("train", "test"):
         train = split == "train"
         raw = torchvision.datasets.EMNIST(folder / "raw", name, train=train, download=True)
-        # The published images are transposed; here they stand upright, as people read them.
+        # The published images are transposed; these are upright.
         cells = [{"bytes": _png(image)} for image in raw.data.numpy().transpose(0, 2, 1)]
         table = pa.table({entry.column: cells, entry.label: raw.targets.numpy()})
         with replacing(folder / _FILE.format(split)) as beside:

@@ -1,4 +1,4 @@
-"""Concept drift: which clients see the world through which pipeline of image transforms."""
+"""Concept drift: which pipeline of image transforms each client has."""
 
 import numpy as np
 from pydantic import Field
@@ -12,14 +12,14 @@ from clustered_fl.options import STRICT
 class Drift:
     """Settings of concept drift (REPA, section "Experimental setup").
 
-    REPA gives every client "a different image augmentation pipeline" and says neither of what nor
-    how many transforms; `clustered_fl.data.transforms` says which there are.
+    REPA gives every client "a different image augmentation pipeline" but states neither the
+    transforms nor their number; `clustered_fl.data.transforms` lists those used here.
 
     Attributes:
-        transforms: n_t of one pipeline, drawn without repetition. The authors' follow-up code has
-            it as a setting and publishes no value above 0.
-        pipelines: number of different ones, which clients share in turn; None: each client its own,
-            as in the paper. Few make groups that a grouping can be scored against.
+        transforms: number n_t of transforms in a pipeline, drawn without repetition. The authors'
+            follow-up code has this setting, but publishes no value above 0.
+        pipelines: number of different pipelines, assigned to clients in turn; None gives each
+            client its own, as in the paper. A few pipelines make true groups.
     """
 
     transforms: int = Field(default=2, ge=1, le=8)
@@ -30,7 +30,7 @@ class Drift:
         return client if self.pipelines is None else client % self.pipelines
 
     def groups(self, groups: np.ndarray) -> np.ndarray:
-        """Groups [clients] that also share a pipeline; pipelines of one client make none."""
+        """Groups [clients] by group and pipeline; unchanged if each client has its own pipeline."""
         if self.pipelines is None:
             return groups
         return by_first_appearance((g, self.pipeline_of(i)) for i, g in enumerate(groups.tolist()))

@@ -1,4 +1,4 @@
-"""The clients of one experiment as lists of rows of a dataset, stored as safetensors."""
+"""The clients of an experiment as lists of rows of a dataset, stored as safetensors."""
 
 import hashlib
 import json
@@ -26,9 +26,9 @@ class Federation:
         test_of: [clients] position in `test_sets`.
         label_maps: [clients, classes], a client's label of each class, in training and in tests.
         groups: [clients] true group, used for scoring only.
-        newcomers: the last so many clients are not there from the start (CFL Algorithm 4).
-        replaces: [newcomers] the client that a newcomer was before its data changed (FLT Algorithm
-            3), -1 for one that is new; empty if all are.
+        newcomers: number of clients, the last ones, that join after training (CFL Algorithm 4).
+        replaces: [newcomers] the client that a newcomer replaces because its data changed (FLT
+            Algorithm 3), -1 for a new client; empty if all are new.
     """
 
     train: tuple[np.ndarray, ...]
@@ -50,20 +50,20 @@ class Federation:
         return np.array([len(rows) for rows in self.train])
 
     def tests_of(self, client: int) -> np.ndarray:
-        """Rows that a client is tested on."""
+        """Test rows of a client."""
         return self.test_sets[self.test_of[client]]
 
     def rows_of(self, client: int) -> np.ndarray:
-        """All rows of a client, of training and of tests, ascending."""
+        """All training and test rows of a client, ascending."""
         return np.union1d(self.train[client], self.tests_of(client))
 
 
 def save(federation: Federation, path: Path, data: str, made_by: Any = None) -> None:
-    """Write the federation as safetensors, whole or not at all.
+    """Write the federation as safetensors, atomically.
 
     Args:
         data: digest of the dataset whose rows it lists.
-        made_by: what decides it, settings and seed, by which a reader knows it from another.
+        made_by: settings and seed, by which a reader identifies it.
     """
     tensors = {name: np.ascontiguousarray(getattr(federation, name), np.int64) for name in _ARRAYS}
     for name, parts in (("train", federation.train), ("test", federation.test_sets)):
@@ -78,8 +78,8 @@ def save(federation: Federation, path: Path, data: str, made_by: Any = None) -> 
 def load(path: Path, data: str | None = None, made_by: Any = None) -> tuple[Federation, str]:
     """A federation and the SHA-256 of its file (16 hex digits).
 
-    Raises: InputError if it is missing or damaged, made by something else, or lists the rows of
-        another dataset than the one with the digest `data`.
+    Raises: InputError if it is missing or damaged, made with other settings, or for another
+        dataset than the one with digest `data`.
     """
     try:
         with safe_open(path, framework="numpy") as file:

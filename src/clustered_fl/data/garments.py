@@ -1,6 +1,6 @@
-"""Silhouettes of clothes, in the place of Fashion-MNIST.
+"""Silhouettes of clothes, a substitute for Fashion-MNIST.
 
-As there, four upper garments resemble each other, and so do three kinds of shoes.
+As in the original, four kinds of tops look alike, and so do three kinds of shoes.
 """
 
 import numpy as np
@@ -8,8 +8,8 @@ import numpy as np
 from clustered_fl.data.silhouettes import Pose, distance_field, draw
 
 _SIDE = 28
-# Contours in hundredths of a unit (right, down); of symmetric garments the right half, from
-# neck to hem, so that no x is negative.
+# Contours in hundredths of a unit (right, down). A symmetric garment has only its right half, from
+# neck to hem, without negative x.
 _OUTLINES = {
     "t-shirt": "0,-78 22,-92 50,-86 96,-44 78,-18 54,-40 52,92 0,92",
     "trousers": "0,-98 42,-98 54,98 20,98 4,-34 0,-34",

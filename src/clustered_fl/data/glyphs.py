@@ -1,4 +1,4 @@
-"""Handwritten digits that a dependency ships, in the place of MNIST."""
+"""Handwritten digits from scikit-learn, a substitute for MNIST."""
 
 import numpy as np
 from scipy.ndimage import affine_transform
@@ -6,14 +6,14 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 _SIDE = 28
-# MNIST puts a digit of 20 pixels into 28; the originals are 8 pixels high.
+# A digit of MNIST fills 20 of 28 pixels; the originals are 8 pixels high.
 _ENLARGE = 20 / 8
 
 
 def digits(rows: tuple[int, int], random: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Digits of 28 x 28 pixels; no original has training and test rows (see `builtin.StandIn`).
+    """Digits, 28 x 28; no original is in both training and test rows (see `builtin.StandIn`).
 
-    Every original is used several times, each time varied, as 1,497 are too few for 20 clients.
+    Every original is used several times with variations, as 1,497 are too few for 20 clients.
     """
     images, labels = load_digits(return_X_y=True)
     drawn = {"test_size": 300, "stratify": labels, "random_state": 0}

@@ -1,7 +1,7 @@
-"""Characters in the hands of made-up writers, in the place of EMNIST and FEMNIST.
+"""Characters of artificial writers, a substitute for EMNIST and FEMNIST.
 
-A hand is one of matplotlib's fonts with a size, width, slant, pen and sway of its own; within a
-hand every character varies a little. As there, some classes look alike ("0", "O" and "o").
+A writer's hand is one of matplotlib's fonts with its own size, width, slant, pen and sway, and each
+character varies slightly. As in the originals, some classes look alike ("0", "O" and "o").
 """
 
 from functools import cache
@@ -17,20 +17,20 @@ from clustered_fl.data.owners import divide
 from clustered_fl.data.silhouettes import Pose, distance_field, draw
 
 _SIDE = 28
-# Text faces, roman and italic, with even strokes: hairlines would vanish at 28 pixels.
+# Roman and italic text fonts with even strokes; hairlines would vanish at 28 pixels.
 _FONTS = (
     *("DejaVuSans", "DejaVuSans-Oblique", "DejaVuSansMono", "DejaVuSerif", "DejaVuSerif-Italic"),
     *("STIXGeneral", "STIXGeneralItalic", "cmss10", "cmtt10", "cmti10"),
 )
 CHARACTERS = tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-# EMNIST "balanced" counts these lower-case letters as their capitals.
+# EMNIST "balanced" merges these lower-case letters with their capitals.
 _MERGED = "cijklmopsuvwxyz"
 LETTERS = tuple(character for character in CHARACTERS if character not in _MERGED)
 WRITERS = 40
 
 
 def letters(rows: tuple[int, int], random: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Light characters on black as in EMNIST, each in another hand, equally many of every class."""
+    """Light characters on black as in EMNIST, each in a different hand, equally many per class."""
     ways = [(each, each.lower() if each.lower() in _MERGED else each) for each in LETTERS]
     forms = np.array([[CHARACTERS.index(form) for form in each] for each in ways])
     parts = []
@@ -43,11 +43,11 @@ def letters(rows: tuple[int, int], random: np.random.Generator) -> tuple[np.ndar
 
 
 def writers(rows: tuple[int, int], random: np.random.Generator) -> tuple[np.ndarray, ...]:
-    """Dark characters on white by 40 writers, small ones smaller, as in FEMNIST.
+    """Dark characters on white by 40 writers, with lower case smaller, as in FEMNIST.
 
-    Writers have unequal numbers of images; `divide` makes about a tenth of them test rows.
+    Writers have unequal numbers of images; `divide` uses about a tenth of them as test rows.
     """
-    # Of all images of the demo the least productive writer has 60 and the most productive 200.
+    # At scale demo, writers have 60 to 200 images.
     count, weights = sum(rows), np.linspace(1, 200 / 60, WRITERS)
     ends = np.rint(np.cumsum(weights) / weights.sum() * count).astype(int)
     writer = random.permutation(np.repeat(np.arange(WRITERS), np.diff(ends, prepend=0)))
@@ -61,7 +61,7 @@ def writers(rows: tuple[int, int], random: np.random.Generator) -> tuple[np.ndar
 
 
 def _hands(count: int, random: np.random.Generator) -> dict[str, np.ndarray]:
-    """Traits of writers or of single images, arrays [count]; "size" in pixels per em."""
+    """Properties of `count` hands, arrays [count]; "size" in pixels per em."""
     return {
         "font": random.integers(0, len(_FONTS), count),
         "size": random.uniform(13, 20, count),
@@ -75,7 +75,7 @@ def _hands(count: int, random: np.random.Generator) -> dict[str, np.ndarray]:
 def _write(
     shown: np.ndarray, hands: dict[str, np.ndarray], radius: np.ndarray, random: np.random.Generator
 ) -> np.ndarray:
-    """Write one character per image, each a little different, in white: uint8 [N, 1, 28, 28]."""
+    """Draw one slightly varied character per image, in white: uint8 [N, 1, 28, 28]."""
     count = len(shown)
     pose = Pose(
         radius=radius * random.normal(1, 0.06, count),

@@ -1,4 +1,4 @@
-"""Clients that are tested on images of their own, and some that hold nothing but such images."""
+"""Clients with their own test images, and holdout clients with nothing else."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ from clustered_fl.randomness import generator
 def with_tests(
     dataset: Dataset, train: Shares, tests: Shares, groups: np.ndarray | None, newcomers: int = 0
 ) -> Federation:
-    """The federation of clients with tests of their own, which call every class by its name.
+    """A federation of clients with their own tests, without relabelling.
 
-    True groups are int64 [clients], None if there is one.
+    `groups`: true groups int64 [clients], None for a single one.
     """
     maps = np.tile(np.arange(len(dataset.classes)), (len(train), 1))
     groups = np.zeros(len(train), dtype=np.int64) if groups is None else groups
@@ -30,15 +30,15 @@ def with_validation(
     seed: int,
     groups: np.ndarray | None = None,
 ) -> Federation:
-    """The federation in which every client has training and validation images of its own.
+    """A federation in which every client has its own training and validation images.
 
-    The last clients are REPA's holdout clients C_h, "which only have a validation set": all their
-    images are one, by which a grouping places them and on which they are tested.
+    The last clients are REPA's holdout clients C_h, "which only have a validation set". A grouping
+    places them by these images, and they are tested on them.
 
     Args:
         shares: rows of each client, holdout clients last.
         newcomers: number of holdout clients.
-        held_out: part of the other clients' rows that is their validation set.
+        held_out: fraction of the other clients' rows that is their validation set.
     """
     there = len(shares) - newcomers
     train, tests = hold_out(shares[:there], held_out, seed)
@@ -47,7 +47,7 @@ def with_validation(
 
 
 def hold_out(shares: Shares, fraction: float, seed: int) -> tuple[Shares, Shares]:
-    """Training and validation rows of each client, drawn at random, at least one for validation."""
+    """Random training and validation rows of each client, with at least one for validation."""
     train, tests = [], []
     for client, rows in enumerate(shares):
         shuffled = generator(seed, "validation", client).permutation(rows)
@@ -58,5 +58,5 @@ def hold_out(shares: Shares, fraction: float, seed: int) -> tuple[Shares, Shares
 
 
 def same_labels(labels: Sequence[np.ndarray]) -> np.ndarray:
-    """Groups int64 [clients] of those that hold the same set of labels, by first appearance."""
+    """Groups int64 [clients] by equal sets of labels, numbered by first appearance."""
     return by_first_appearance(tuple(np.unique(own).tolist()) for own in labels)

@@ -1,4 +1,4 @@
-"""Clusters of clients that hold the same few labels, and are tested on all images of them."""
+"""Clusters of clients with the same few labels, tested on all test images of these labels."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ from clustered_fl.randomness import generator
 
 
 def rows_of(dataset: Dataset, label: int, seed: int) -> np.ndarray:
-    """Training rows of one label in a random order, the same for every client of a seed.
+    """Training rows of one label in a random order that depends on the seed only.
 
-    Some copies keep look-alikes together (in one of CIFAR-10 the mean brightness of blocks of 166
-    airplanes varies seven times as much as by chance): clients that hold blocks would differ.
+    Some copies are sorted by appearance (in one copy of CIFAR-10, the mean brightness of blocks of
+    166 airplanes varies seven times as much as by chance), so clients with blocks would differ.
     """
     rows = np.flatnonzero(dataset.y[: dataset.train_rows] == label)
     return generator(seed, "order of rows", label).permutation(rows)
@@ -29,17 +29,17 @@ def assemble(
     shuffled_by: int | None = None,
     changed: Sequence[tuple[int, int, np.ndarray]] = (),
 ) -> Federation:
-    """The federation of clients that are tested on all images of their cluster's labels.
+    """A federation of clients that are tested on all test images of their cluster's labels.
 
-    The rule of the tests is that of FLT's `sampling.py`, lines 246-274.
+    Source of the rule for tests: FLT's `sampling.py`, lines 246-274.
 
     Args:
         labels: of each cluster.
         train: rows of each client, cluster after cluster.
-        newcomers: so many clients of each cluster, its last that do not change, join later.
+        newcomers: number of clients of each cluster that join later, its last unchanged ones.
         shuffled_by: seed of a random order of the clients; None leaves them sorted by cluster.
-        changed: clients whose data change: number, new cluster, new rows; they join as newcomers.
-    Raises: InputError if no client of a cluster would be there from the start to the end.
+        changed: clients whose data change (number, new cluster, new rows); they join as newcomers.
+    Raises: InputError if a cluster would have no client that stays unchanged throughout.
     """
     order, moving = np.arange(len(train)), [client for client, _, _ in changed]
     if shuffled_by is not None:

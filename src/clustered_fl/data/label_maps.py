@@ -1,4 +1,4 @@
-"""Clients that call the same thing by different names: label maps [groups, classes]."""
+"""Clients with different labels for the same class: label maps [groups, classes]."""
 
 from collections.abc import Sequence
 
@@ -15,11 +15,11 @@ from clustered_fl.randomness import generator
 def label_swaps(
     classes: int, groups: int, first: Sequence[Sequence[int]], rng: Generator
 ) -> np.ndarray:
-    """One pair of labels exchanged per group, pairs disjoint: label maps [groups, classes].
+    """Label maps [groups, classes] that swap one pair of labels per group; pairs are disjoint.
 
-    The paper names "1" <-> "7" and "3" <-> "5" for its first two clusters "and so on"; `first`
-    keeps those and the others are drawn from the labels left.
-    Raises: InputError if labels do not suffice, or those of `first` are unknown or not different.
+    The paper names "1" <-> "7" and "3" <-> "5" for its first two clusters "and so on". `first`
+    gives those; the other pairs are drawn from the remaining labels.
+    Raises: InputError if there are too few labels, or those of `first` are unknown or repeated.
     Source: CFL section V-A, "label-swap augmentation".
     """
     if 2 * groups > classes:
@@ -47,10 +47,10 @@ def label_permutations(classes: int, groups: int, rng: Generator) -> np.ndarray:
 def relabelled(
     dataset: Dataset, seed: int, clients: int, samples: int | None, newcomers: int, maps: np.ndarray
 ) -> Federation:
-    """Equal random shares, one of `maps` [groups, classes] per group; tests are all test rows.
+    """Equal random shares, with one of `maps` [groups, classes] per group; all use all test rows.
 
     Args:
-        newcomers: samples of one newcomer per group, from test rows that no newcomer is tested on.
+        newcomers: samples of each group's newcomer, test rows that no newcomer is tested on.
     """
     groups = group_of_clients(clients, len(maps))
     rows, test = np.split(np.arange(len(dataset.y)), [dataset.train_rows])
@@ -69,7 +69,7 @@ def relabelled(
 def single_model_ceiling(label_maps: np.ndarray) -> float:
     """Best mean accuracy of a single model on balanced images, under label maps [clients, classes].
 
-    It can do no better than answer with the label that most clients give to an image's class.
+    The best answer for an image is the label that most clients give to its class.
     """
     votes = [np.bincount(labels).max() for labels in label_maps.T]
     return float(np.mean(votes) / len(label_maps))

@@ -1,6 +1,6 @@
-"""What every partition can be given beside its own settings: newcomers, tests, fewer images, drift.
+"""Settings of every partition: newcomers, held-out tests, smaller shares and drift.
 
-A partition's own setting of the same name takes the place of one of these.
+A partition's own setting of the same name takes precedence.
 """
 
 from dataclasses import replace
@@ -27,18 +27,19 @@ def modified(
     share: Share | None = None,
     drift: Drift | None = None,
 ) -> Federation:
-    """The federation after what is given has been done, in the order of the settings.
+    """The federation after these modifications, in the order of the settings.
 
     Args:
-        own_tests: whether clients are tested on a part of their own images that is `held_out`.
-        newcomers: so many clients of each true group, its last, join later.
-        held_out: part of a client's training rows that it is tested on, in place of its tests.
-        share: part of its rows that a client keeps, at least one: less work, clients as many and as
-            unequal. Clients with tests of their own have shuffled rows and keep the first of
-            training and tests; all others keep a random part of their training rows.
-        drift: how clients' images look, see `data.transforms`; no row depends on it. True groups
+        own_tests: whether clients are tested on their own `held_out` images.
+        newcomers: number of clients of each true group, its last ones, that join later.
+        held_out: fraction of a client's training rows used as tests, in place of its tests.
+        share: fraction of its rows that a client keeps, at least one row. This reduces the work
+            and keeps the number of clients and their relative sizes. Clients with their own tests
+            have shuffled rows and keep the first of training and tests; others keep a random part
+            of their training rows.
+        drift: transforms of clients' images, see `data.transforms`; it changes no rows. True groups
             are then clients of one group that also share a pipeline.
-    Raises: InputError if clients of a group are too few, or some share images that may not.
+    Raises: InputError if a group has too few clients, or clients with drift share images.
     """
     if newcomers:
         federation = _joined_later(federation, newcomers)
@@ -56,7 +57,7 @@ def modified(
 
 
 def _joined_later(federation: Federation, count: int) -> Federation:
-    """The last clients of each true group at the end, as newcomers."""
+    """Move the last clients of each true group to the end, as newcomers."""
     clients = np.arange(len(federation.train))
     late = last_of_each(federation.groups, clients, count)
     order = np.concatenate([np.setdiff1d(clients, late), late])
@@ -68,7 +69,7 @@ def _joined_later(federation: Federation, count: int) -> Federation:
 def _thinned(federation: Federation, share: float, seed: int, own_tests: bool) -> Federation:
     train, tests = [], list(federation.test_sets)
     for client, rows in enumerate(federation.train):
-        # What newcomers hold may be in the order of its labels, and be their tests as well.
+        # Rows of newcomers may be sorted by label, and be their tests as well.
         key = None if own_tests and client < federation.clients else (seed, "thinned", client)
         train.append(_part(rows, share, key))
         if own_tests:
@@ -77,6 +78,6 @@ def _thinned(federation: Federation, share: float, seed: int, own_tests: bool) -
 
 
 def _part(rows: np.ndarray, share: float, key: tuple[int, str, int] | None) -> np.ndarray:
-    """The first of the rows or, ascending, some that a generator of this key draws."""
+    """The first rows, or with a key a random choice of them, ascending."""
     kept = max(1, round(share * len(rows)))
     return rows[:kept] if key is None else np.sort(generator(*key).permutation(rows)[:kept])

@@ -1,8 +1,9 @@
-"""Datasets in which clients see the same thing differently, as each has images of its own.
+"""Datasets with transformed images, where clients see the same thing differently.
 
-Images are changed in their place, so that runs and groupings need not know of it. There are two
-ways: the setting `drift` (`data.transforms`), and a function `images(dataset, federation)` in the
-partition's module. No image may belong to clients that see it differently.
+Transformed images keep their row numbers, so runs and groupings need no change. The transformation
+is either the setting `drift` (`data.transforms`) or a function
+`images(dataset, federation)` in the partition's module. Clients with different transformations may
+not share images.
 """
 
 from importlib import import_module
@@ -14,14 +15,14 @@ from clustered_fl.data.partitions import partition_module
 
 
 def has_own_images(federation: dict[str, Any]) -> bool:
-    """Whether clients with these settings (`kind` and those of the partition) see their own."""
+    """Whether these settings of a partition (with its `kind`) transform clients' images."""
     return federation.get("drift") is not None or hasattr(_module(federation), "images")
 
 
 def own_images(
     dataset: Dataset, federation: Federation, settings: dict[str, Any], seed: int
 ) -> Dataset:
-    """The dataset as a federation's clients see it; InputError if images cannot be changed."""
+    """The dataset with clients' transformed images; InputError if impossible."""
     kind = _module(settings)
     if hasattr(kind, "images"):
         return kind.images(dataset, federation)

@@ -10,17 +10,17 @@ from clustered_fl.randomness import generator
 
 
 def numbered(train: Split, test: Split) -> np.ndarray:
-    """Owner of every training, then test row, int64 [N], numbered by sorted name; empty if none."""
+    """Owner of each row, training then test, int64 [N], numbered by sorted name; empty if none."""
     names = np.concatenate([train.owners, test.owners])
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
 def divide(whole: Split) -> dict[str, Split]:
-    """Cut one split into "train" and "test" inside every owner, for a publisher who made one.
+    """Split each owner's rows into "train" and "test", for data published as one split.
 
-    An owner keeps 90 % of its rows for training, rounded down, but at least one. They are drawn by
-    the owner's name: missing owners and rows of others change nothing. Rows keep their order.
-    Source: LEAF, `split_data.py` by samples with a training fraction of 0.9, which draws as well.
+    An owner keeps 90 % of its rows for training, rounded down, but at least one. The random draw
+    depends on the owner's name only, so missing owners do not affect others. Rows keep their order.
+    Source: LEAF, `split_data.py` by samples with a training fraction of 0.9, also random.
     """
     held_out = np.zeros(len(whole.labels), bool)
     for name, rows in pd.Series(whole.labels).groupby(whole.owners).indices.items():

@@ -1,7 +1,7 @@
-"""One split of a dataset folder, as Hugging Face lays it out, decoded to plain arrays.
+"""Reading of one split from a folder in the layout of Hugging Face, as plain arrays.
 
-Not read with the `datasets` library, which keeps a cache in the user's home, takes 2.5 s to import
-and can reach a network.
+The `datasets` library is not used: it keeps a cache in the user's home, takes 2.5 s to import and
+may access a network.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from clustered_fl.errors import InputError
 
 
 def shards(folder: Path, split: str) -> list[Path]:
-    """Files of one split in order (see `files_there`); InputError if none or not all are there."""
+    """Files of one split in order (see `files_there`); InputError if any is missing."""
     found = files_there(folder, split)
     if not found:
         raise InputError(f"{folder} has no {split} split: expected {split}-00000-of-00001.parquet")
@@ -35,13 +35,13 @@ def shards(folder: Path, split: str) -> list[Path]:
 
 
 def files_there(folder: Path, split: str) -> list[Path]:
-    """Files of one split that are there, in `folder` itself or, as on the hub, one folder below."""
+    """Existing files of one split, in `folder` itself or, as on the hub, one level below."""
     pattern = f"{split}-*-of-*.parquet"
     return sorted(folder.glob(pattern)) or sorted(folder.glob(f"*/{pattern}"))
 
 
 def read_split(folder: Path, split: str, entry: Entry) -> Split:
-    """Read and decode one split; InputError if a file is missing or not what the entry says."""
+    """Read and decode one split; InputError if a file is missing or does not match the entry."""
     files = shards(folder, split)
     try:
         table = pa.concat_tables([_table(file, entry) for file in files])
@@ -59,9 +59,9 @@ def read_split(folder: Path, split: str, entry: Entry) -> Split:
 
 
 def content_digest(split: Split) -> str:
-    """SHA-256 (hex) over all pairs (row, label) of a split, whatever their order.
+    """SHA-256 (hex) of all pairs (row, label) of a split, independent of their order.
 
-    Mirrors keep the same images in different orders and encodings; this recognises them all.
+    Mirrors store the same images in different orders and encodings; the digest is the same.
     """
     rows = (row.encode() if isinstance(row, str) else row.tobytes() for row in split.rows)
     pairs = zip(rows, split.labels, strict=True)
@@ -101,14 +101,14 @@ def _images(cells: pa.ChunkedArray, entry: Entry, file: Path) -> np.ndarray:
 
 
 def _decoded(cell: bytes, mode: str, size: tuple[int, int], where: str, entry: Entry) -> np.ndarray:
-    """The pixels of one image, whose size is known before anything is decoded."""
+    """The pixels of one image; its size is checked before decoding."""
     try:
-        # Of an image that would fill the memory Pillow warns, or raises.
+        # Pillow warns or raises for an image that would fill the memory.
         with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
             image = Image.open(io.BytesIO(cell))
         if image.size == size:
             return np.asarray(image.convert(mode))
-    # Pillow has no common class for what broken images of its many formats raise.
+    # Pillow has no common base class for errors in broken images.
     except Exception as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{where} is not an image ({reason}): {_again(entry)}") from error
@@ -136,7 +136,7 @@ def _labels(column: pa.ChunkedArray, classes: int, entry: Entry, file: Path) -> 
 
 
 def _owners(table: pa.Table, entry: Entry, file: Path) -> np.ndarray:
-    """Name of every row's owner, str [N]; empty if the entry names no column of owners."""
+    """Owner's name of each row, str [N]; empty if the entry has no column of owners."""
     if entry.owner is None:
         return np.empty(0, str)
     kind = table[entry.owner].type
@@ -146,7 +146,7 @@ def _owners(table: pa.Table, entry: Entry, file: Path) -> np.ndarray:
 
 
 def _class_names(file: Path, entry: Entry) -> tuple[str, ...]:
-    """Class names in the file's own header; a partial copy may hold some of them only."""
+    """Class names in the file's header; a partial copy may contain only some of the classes."""
     header = (pq.read_schema(file).metadata or {}).get(b"huggingface", b"{}")
     try:
         features = json.loads(header).get("info", {}).get("features", {})

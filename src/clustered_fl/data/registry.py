@@ -1,4 +1,4 @@
-"""The table of datasets, `config/datasets.yaml`: where each comes from and how to know it again."""
+"""The table of datasets, `config/datasets.yaml`: their sources and how they are identified."""
 
 import re
 from collections.abc import Iterable
@@ -34,17 +34,17 @@ class Entry(Strict):
     Attributes:
         name: its key in the file.
         hub: dataset id on the Hugging Face hub, and its folder inside a mirror.
-        host: what serves the download, "hub" or "torchvision".
-        revision: commit on the hub; None where nothing can be pinned.
-        licence: as its publisher states it.
-        citation: where it was published.
+        host: source of the download, "hub" or "torchvision".
+        revision: commit on the hub; None if nothing can be pinned.
+        licence: as stated by the publisher.
+        citation: its publication.
         rows, classes: official numbers of rows, and class names in the order of the labels.
         column, label: columns of the images or texts and of the classes.
-        owner: column that names the writer of a row, None if the publisher does not tell.
+        owner: column with the writer of a row, None if there is none.
         shape: [C, H, W] of an image, or [T], the tokens of a text.
-        content: digests of the complete data; where given, nothing else is accepted.
-        partial: digests of the partial copies that are known; where given, no other is accepted.
-        stand_in: built-in generator used in its place, None if there is none yet.
+        content: digests of the complete data; if given, other data are refused.
+        partial: digests of the known partial copies; if given, other partial copies are refused.
+        stand_in: built-in generator of a substitute, None if there is none.
     """
 
     name: str
@@ -70,22 +70,22 @@ class Entry(Strict):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that a copy must have."""
+        """Names of the required columns."""
         return (self.column, self.label, *([self.owner] if self.owner else []))
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that the publisher made."""
+        """The publisher's splits."""
         return ("train", "test") if self.rows.test else ("train",)
 
 
 class Composed(Strict):
-    """A dataset put together from classes of others.
+    """A dataset composed of classes of others.
 
     Attributes:
         name: its key in the file.
-        union: for every dataset that it is made of, "all" of its classes or how many: the
-            alphabetically first of those that the copy at hand has.
+        union: for each source dataset, "all" or a number of classes: the alphabetically first
+            ones in the available copy.
     """
 
     name: str
@@ -113,7 +113,7 @@ def read_registry(path: Path) -> dict[str, Entry | Composed]:
 
 
 def _misfit(union: Iterable[str], registry: dict[str, Entry | Composed]) -> str:
-    """A sentence if datasets cannot be put together, else ""."""
+    """Why datasets cannot be combined, as a sentence, else ""."""
     for name in union:
         part = registry.get(name)
         if not isinstance(part, Entry) or part.is_text or part.owner:

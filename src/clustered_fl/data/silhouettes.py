@@ -1,7 +1,7 @@
-"""Flat figures, given by their outlines, drawn small in many poses at once.
+"""Small drawings of flat figures, given by their outlines, in many poses at once.
 
-A figure is kept as its signed distance field: moving the threshold thickens or thins its strokes,
-and sampling it draws it in any pose with smooth edges.
+A figure is stored as its signed distance field: a threshold makes strokes thicker or thinner, and
+sampling the field draws the figure in any pose with smooth edges.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ import numpy as np
 from scipy.ndimage import distance_transform_edt, gaussian_filter, map_coordinates
 
 _SAMPLES = 64
-# Fields reach further than figures, which span -1..1, so that there is room to thicken.
+# Fields extend beyond figures, which span -1..1, to leave room for thicker strokes.
 _REACH = 1.5
 _STEP = 2 * _REACH / _SAMPLES
 
 
 class Pose(NamedTuple):
-    """How each of N figures lies in its image, arrays [N] unless said otherwise."""
+    """Poses of N figures in their images, arrays [N] unless stated otherwise."""
 
     radius: np.ndarray  # pixels per unit; a figure spans two units
     width: np.ndarray  # horizontal stretch
@@ -32,14 +32,14 @@ class Pose(NamedTuple):
 def distance_field(contours: Sequence[np.ndarray]) -> np.ndarray:
     """Signed distance to the edge of a figure, positive inside, float32 [64, 64].
 
-    Contours are closed polygons [points, 2] in units (right, down); what lies inside of an even
-    number of them is a hole.
+    Contours are closed polygons [points, 2] in units (right, down); the inside of an even number
+    of them is a hole.
     """
     inside = _inside(contours)
     distance = distance_transform_edt(inside) - distance_transform_edt(~inside)
-    # Counted to the next sample of the other kind; the edge lies half way there.
+    # The distance is to the next sample on the other side; the edge lies half way.
     distance -= 0.5 * np.sign(distance)
-    # The samples' staircase along slanted edges would show in the drawings.
+    # Otherwise sampling would leave steps along slanted edges in the drawings.
     return gaussian_filter((distance * _STEP).astype(np.float32), sigma=0.8)
 
 
@@ -56,7 +56,7 @@ def _inside(contours: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def draw(fields: np.ndarray, kinds: np.ndarray, pose: Pose, side: int) -> np.ndarray:
-    """Share of every pixel that the figure covers, float32 [N, side, side] in 0..1.
+    """Fraction of each pixel covered by the figure, float32 [N, side, side] in 0..1.
 
     Args:
         fields: distance fields [figures, 64, 64].

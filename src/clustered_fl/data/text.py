@@ -1,8 +1,8 @@
 """Articles as token ids, for next-word prediction (CFL, Fig. 10).
 
-The paper names neither vocabulary nor tokenisation. Chosen here: lower case, words by a regular
-expression, every word of the training rows numbered by falling frequency. A model with a vocabulary
-of V tokens therefore reads an id >= V as `UNKNOWN`.
+The paper states neither vocabulary nor tokenisation. Here text is lower-cased, words are matched by
+a regular expression, and words of the training rows are numbered by decreasing frequency. A model
+with a vocabulary of V tokens reads an id >= V as `UNKNOWN`.
 """
 
 import re
@@ -13,18 +13,18 @@ import numpy as np
 
 PAD, UNKNOWN, END = 0, 1, 2
 SPECIAL = ("<pad>", "<unk>", "<eos>")
-# Markup debris of the published articles ("#39;s", "lt", "quot") stays: the paper mentions no
-# cleaning, and perplexity depends on it.
+# Remains of markup in the published articles ("#39;s", "lt", "quot") are kept, because the paper
+# mentions no cleaning, and perplexity depends on it.
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words of a text; punctuation separates and is dropped."""
+    """Lower-case words of a text; punctuation separates words and is dropped."""
     return _WORD.findall(text.lower())
 
 
 def vocabulary(texts: Sequence[str]) -> tuple[str, ...]:
-    """Special tokens, then every word of `texts` by falling frequency (ties alphabetically)."""
+    """Special tokens, then every word of `texts` by decreasing frequency (ties alphabetically)."""
     counts = Counter(word for text in texts for word in words(text))
     return SPECIAL + tuple(sorted(counts, key=lambda word: (-counts[word], word)))
 

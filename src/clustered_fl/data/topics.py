@@ -1,7 +1,7 @@
-"""Articles of made-up sentences on four topics, in the place of AG News.
+"""Articles of artificial sentences on four topics, a substitute for AG News.
 
-Words follow each other as in a first-order Markov chain. Part of the chain is common language,
-part belongs to the topic, which makes one model for all topics worse than one per topic.
+Words follow a first-order Markov chain. Part of it is common to all topics and part is specific to
+one, so one model for all topics is worse than one per topic.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ _FUNCTION_WORDS = [
 ]
 _COMMON_WORDS, _TOPIC_WORDS = 80, 30
 _SUCCESSORS, _TOPIC_SHARE = 6, 0.7
-# Words of an article.
+# Number of words in an article.
 _SHORTEST, _LONGEST = 20, 45
 
 
@@ -41,7 +41,7 @@ def _invent(count: int, random: np.random.Generator) -> list[str]:
 def _chains(words: int, random: np.random.Generator) -> np.ndarray:
     """Transition probabilities [topic, word, next word]."""
     common = len(_FUNCTION_WORDS) + _COMMON_WORDS
-    # Zipf's law: some words are frequent, so that a network has something to learn at once.
+    # Zipf's law: some words are frequent, so that a network learns something at once.
     zipf = 1 / (10 + np.arange(words))
     usual = np.where(np.arange(words) < common, zipf, 0)
     shared, chains = _transitions(usual, random), []
@@ -69,7 +69,7 @@ def _walk(
     walks = [random.integers(0, len(_FUNCTION_WORDS), len(topics))]
     for _ in range(_LONGEST - 1):
         chance = random.random((len(topics), 1))
-        # Rounding may leave the last cumulative probability a hair below 1.
+        # Rounding may leave the last cumulative probability slightly below 1.
         walks.append((cumulative[topics, walks[-1], :-1] < chance).sum(axis=1))
     lengths = random.integers(_SHORTEST, _LONGEST + 1, len(topics))
     return [row[:length] for row, length in zip(np.stack(walks, 1), lengths, strict=True)]

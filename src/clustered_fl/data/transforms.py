@@ -1,7 +1,7 @@
-"""Pipelines of image transforms, one per client, and datasets to which they have been applied.
+"""Pipelines of image transforms, one per client, and their application to datasets.
 
-A client's images are transformed once and stored, so that trainings, encoders and tests see the
-same pixels. Rows of no client (the official test images) stay as they were.
+A client's images are transformed once and stored, so that training, encoders and tests use the same
+pixels. Rows of no client (the official test images) are unchanged.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ from clustered_fl.options import call
 from clustered_fl.randomness import generator
 
 # Ranges: BorisRado/CoLEDS-clustering@80f5ad6, src/data/partitioning.py, lines 70-93. REPA's text
-# names blur and "black and white"; the latter is not in that code. The horizontal flip that it
-# adds to all pipelines tells no client from another and is left out.
+# names blur and "black and white"; the latter is not in that code. The code adds a horizontal flip
+# to all pipelines, which does not distinguish clients and is left out.
 _TRANSFORMS = (
     lambda u: v2.RandomVerticalFlip(p=u(0.5, 1)),
     lambda u: v2.ColorJitter(u(0, 1), u(0, 1), u(0, 1), u(0, 0.5)),
@@ -34,14 +34,14 @@ _TRANSFORMS = (
 
 
 def pipeline(drift: Drift, seed: int, client: int) -> nn.Module:
-    """A client's transforms of float images in 0..1; clients of one number have the same."""
+    """A client's transforms of float images in 0..1; equal pipeline numbers give equal ones."""
     rng = generator(seed, "pipeline", drift.pipeline_of(client))
     chosen = rng.choice(len(_TRANSFORMS), drift.transforms, replace=False)
     return v2.Compose([_TRANSFORMS[which](rng.uniform) for which in chosen])
 
 
 def transformed(images: np.ndarray, through: nn.Module, draw: int) -> np.ndarray:
-    """Images uint8 [n, C, H, W] after a pipeline, each with draws of its own (flips, angles, ...).
+    """Images uint8 [n, C, H, W] after a pipeline, with separate draws per image (angles, ...).
 
     `draw` is the seed of torch's generator, whose state is restored afterwards.
     """
@@ -54,9 +54,9 @@ def transformed(images: np.ndarray, through: nn.Module, draw: int) -> np.ndarray
 def drifted(
     dataset: Dataset, federation: Federation, drift: dict[str, Any] | None, seed: int
 ) -> Dataset:
-    """The dataset after every client has passed its training and test images through its pipeline.
+    """The dataset with each client's training and test images passed through its pipeline.
 
-    Raises: InputError if there is no drift, or there are no images.
+    Raises: InputError if `drift` is None, or the dataset has no images.
     """
     if drift is None:
         raise InputError("this federation has no drift; give it the setting `drift`")

@@ -1,1 +1,1 @@
-"""Autoencoders, trained without labels, whose codes tell clients apart."""
+"""Autoencoders, trained without labels; groupings compare clients by their codes."""

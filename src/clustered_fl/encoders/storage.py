@@ -2,7 +2,7 @@
 
 encoder.safetensors     parameters and the running averages of batch normalisation
 pictures.safetensors    "images" and "reconstructions" uint8 [n, C, H, W], for the report
-record.json, cost.json  as of a run; record.json has the losses and comes last
+record.json, cost.json  as for a run; record.json has the losses and is written last
 """
 
 from pathlib import Path
@@ -22,13 +22,13 @@ WEIGHTS, PICTURES = "encoder.safetensors", "pictures.safetensors"
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write tensors, whole or not at all."""
+    """Write tensors atomically."""
     with replacing(path) as beside:
         save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, beside)
 
 
 def load_encoder(folder: Path) -> Autoencoder:
-    """The trained autoencoder in `folder`; an InputError if it is missing or damaged."""
+    """The trained autoencoder in `folder`; InputError if it is missing or damaged."""
     about = read_record(folder)
     shape, model = tuple(about["image_shape"]), about["config"]["model"]
     with torch.random.fork_rng(devices=[]):
@@ -38,7 +38,7 @@ def load_encoder(folder: Path) -> Autoencoder:
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:
-        reason = " ".join(str(error).split())  # torch's has several lines
+        reason = " ".join(str(error).split())  # errors of torch have several lines
         raise InputError(f"cannot read {folder / WEIGHTS}: {reason}; train it again") from error
     return network.eval()
 

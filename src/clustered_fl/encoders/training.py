@@ -1,7 +1,7 @@
 """Training an autoencoder to reconstruct images.
 
-A plain loop without `clustered_fl.engine`: one network on one pool of images is no federated
-workload, batch normalisation keeps averages that are no parameters, and the learning rate falls.
+A plain loop without `clustered_fl.engine`: there is one network and one pool of images, batch
+normalisation has running averages that are not parameters, and the learning rate decreases.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,14 +23,14 @@ BATCH = 500
 
 @dataclass(frozen=True, config=STRICT)
 class TrainingSettings:
-    """How an autoencoder is trained; the defaults are those of FLT's code in the paper's time.
+    """Settings of training; the defaults are those of FLT's code when the paper was written.
 
     Attributes:
         epochs: passes over the images.
         batch_size: images per step of Adam on the mean squared error.
         lr: learning rate.
         halve_every: epochs after which the learning rate is halved.
-        samples: so many images, drawn at random; None for all.
+        samples: number of images, drawn at random; None for all.
     """
 
     epochs: int = Field(ge=0)
@@ -51,7 +51,7 @@ class Reconstruction:
     def epoch(
         self, images: Callable[[np.ndarray], Tensor], rows: np.ndarray, rng: np.random.Generator
     ) -> float:
-        """One pass in random order; returns the mean squared error on the way.
+        """One pass in random order; returns the mean squared error during the pass.
 
         `images` gives float32 [batch, C, H, W] in 0..1 for row numbers.
         """
@@ -83,7 +83,7 @@ class Reconstruction:
         return found
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and JSON content of a training after some epochs, for a checkpoint."""
+        """Tensors and JSON content of the current state, for a checkpoint."""
         adam = self.optimiser.state_dict()
         tensors = {f"network.{name}": each for name, each in self.network.state_dict().items()}
         for number, moments in adam["state"].items():
@@ -91,7 +91,7 @@ class Reconstruction:
         return tensors, {"adam": adam["param_groups"], "schedule": self.schedule.state_dict()}
 
     def unpack(self, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
-        """Continue from what `pack` gave."""
+        """Restore the state that `pack` returned."""
         parts: dict[str, dict[str, Tensor]] = {}
         for name, each in tensors.items():
             owner, _, own = name.rpartition(".") if name.startswith("adam.") else ("", "", name)
@@ -104,7 +104,7 @@ class Reconstruction:
 
 @torch.no_grad()
 def embed(network: Autoencoder, images: Tensor) -> np.ndarray:
-    """Codes of `images` [n, C, H, W], which are where the network is: float32 [n, e]."""
+    """Codes float32 [n, e] of `images` [n, C, H, W], which are on the network's device."""
     network.eval()
     return torch.cat([network.encoder(part) for part in images.split(BATCH)]).cpu().numpy()
 

@@ -1,10 +1,10 @@
 """Unsupervised fine-tuning of a server's encoder on the clients' images (FLT's Enc2).
 
-The paper lets every client fine-tune its own copy for J = 5 epochs ("independent"). Its code never
-did: at first it passed one model with one optimiser from client to client ("sequential"), so that
-the learning rate, halved every ten epochs, is nearly zero after twenty clients; later it trained on
-the pooled images of all clients ("pooled"), with the rate halved every ten batches. Steps at such a
-rate change no parameter and are left out.
+In the paper every client fine-tunes its own copy for J = 5 epochs ("independent"). The code never
+did this. At first it passed one model with one optimiser from client to client ("sequential"), so
+the learning rate, halved every ten epochs, is nearly zero after twenty clients. Later it trained on
+the pooled images of all clients ("pooled"), halving the rate every ten batches. Steps at such rates
+change no parameter and are skipped.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,19 +22,19 @@ from clustered_fl.randomness import generator
 
 Mode = Literal["none", "independent", "sequential", "pooled"]
 SEPARATE = ("none", "independent")
-"""Modes in which a client's encoder depends on its own images alone."""
+"""Modes in which a client's encoder depends on its own images only."""
 Images = Callable[[np.ndarray], Tensor]
 
 NEGLIGIBLE = 1e-10
-"""Learning rate below which all further steps of Adam together are lost in a float32 parameter."""
+"""Learning rate below which all remaining steps of Adam vanish in float32 rounding."""
 REMEMBERED = 100
-"""Batches after which running averages have forgotten what was before, to 0.9^100 = 3e-5."""
+"""Batches after which earlier values have weight 0.9^100 = 3e-5 in running averages."""
 
 
 class _Shared(Reconstruction):
-    """One model for all clients, whose learning rate falls until steps change nothing any more.
+    """One model for all clients; its learning rate decreases until steps have no effect.
 
-    The running averages of batch normalisation follow the images without steps, too.
+    The running averages of batch normalisation are still updated then.
     """
 
     @property
@@ -48,7 +48,7 @@ class _Shared(Reconstruction):
             return functional.mse_loss(self.network(images), images)
 
     def is_idle(self, later: int) -> bool:
-        """Whether an epoch leaves no trace after so many later batches of the same client."""
+        """Whether an epoch has no effect after `later` further batches of the same client."""
         averages = any(isinstance(part, nn.BatchNorm2d) for part in self.network.modules())
         return self._is_over and (later >= REMEMBERED or not averages)
 
@@ -62,11 +62,11 @@ def tuned(
     seed: int,
     first: int = 0,
 ) -> Iterator[Autoencoder]:
-    """The encoder that each client embeds its images with; valid until the next is asked for.
+    """Yield each client's encoder, valid until the next one is requested.
 
     `images` gives float32 [batch, C, H, W] in 0..1 for row numbers, `rows` those of each client.
-    The given encoder is the server's and is not changed. Clients before `first` are left out, where
-    the others do not need them (`SEPARATE`).
+    The given encoder is the server's and is not changed. Clients before `first` are skipped in
+    modes in which later clients do not depend on them (`SEPARATE`).
     """
     if mode == "none":
         yield from (encoder for _ in rows[first:])
@@ -113,7 +113,7 @@ def _pooled(
 
 
 def _batchwise(training: Reconstruction, images: Images, rows: np.ndarray, size: int) -> None:
-    """One pass; the schedule counts batches as if they were epochs, as in the code."""
+    """One pass; as in FLT's code, the schedule counts batches instead of epochs."""
     training.network.train()
     losses = []
     for first in range(0, len(rows), size):

@@ -1,7 +1,7 @@
-"""Interrupted runs continue where they were.
+"""Checkpoints, from which interrupted runs resume.
 
-A checkpoint lies outside a workflow's declared outputs, which are deleted when a job fails. It
-carries a digest of its content: a damaged one is told of and not continued.
+A checkpoint is not a declared output of the workflow, because Snakemake deletes the outputs of a
+failed job. It contains a digest of its content; a damaged checkpoint is reported and ignored.
 """
 
 import fcntl
@@ -29,11 +29,11 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 SAVE_SECONDS = 120
-"""Wall time between two checkpoints: what a kill can cost, besides the round in progress."""
+"""Wall time between two checkpoints. A kill loses at most this and the round in progress."""
 GRACE_SECONDS = 8
-"""From an interruption to its end; schedulers wait ten seconds or more before they kill."""
+"""Time to finish after an interruption; schedulers wait ten seconds or more before they kill."""
 HEARTBEAT, PATIENCE = 60, 3
-"""Seconds between two signs of life in a lock, and how many of them are waited for."""
+"""Seconds between two touches of a lock, and number of missed touches before it is stale."""
 _HEADER, _CONTENT = "checkpoint", ".content"
 
 
@@ -41,13 +41,13 @@ _HEADER, _CONTENT = "checkpoint", ".content"
 def sole_owner(path: Path) -> Iterator[None]:
     """Hold the checkpoint's lock, also against other machines that share its file system.
 
-    The system's lock is enough on one machine, and on most network file systems; it ends with its
-    process, however that ends. Some keep it to each machine. The owner therefore also writes its
-    name into the lock and touches it every minute. If that is another machine's, three minutes
-    without a touch decide that the owner is gone: a job that a cluster has killed and starts again
-    elsewhere must not wait for a person. The clocks of the machines are not compared.
+    The operating system's lock suffices on one machine and on most network file systems, and ends
+    with its process. Some file systems do not share locks between machines. The owner therefore
+    also writes its name into the lock file and touches it every minute. A lock of another machine
+    is stale after three minutes without a touch, so that a job that a cluster has killed can
+    restart on another node without help. Clocks of different machines are never compared.
 
-    Raises: InputError naming the process and the machine that compute the run.
+    Raises: InputError naming the process and the machine that hold the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     place, ended = path.with_suffix(".lock"), threading.Event()
@@ -67,7 +67,7 @@ def sole_owner(path: Path) -> Iterator[None]:
 
 
 def _take(lock: TextIO, place: Path) -> None:
-    """Wait until a lock is ours, or raise InputError if it has a living owner."""
+    """Acquire the lock, waiting until it is stale; InputError if its owner is alive."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         local = True
@@ -102,11 +102,11 @@ def _live(lock: int, ended: threading.Event) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM in a list, for a loop to end with a checkpoint after its round.
+    """Collect SIGINT and SIGTERM in a list, so that a loop can save and stop after its round.
 
-    Where that takes more than `GRACE_SECONDS`, or at a second signal, the block is left at once:
-    what is lost is less than the time between two checkpoints. Outside the main thread, where
-    Python delivers no signals, the list stays empty.
+    If that takes more than `GRACE_SECONDS`, or at a second signal, the block is left at once, which
+    loses at most the work since the last checkpoint. Outside the main thread Python delivers no
+    signals, and the list stays empty.
 
     Raises: InterruptionError if the block is left at once.
     """
@@ -131,9 +131,9 @@ def interruptible() -> Iterator[list[int]]:
 
 
 def save(path: Path, identity: str, tensors: dict[str, Tensor], content: dict[str, Any]) -> None:
-    """Replace the checkpoint at `path`; `identity` is a digest of everything the run depends on.
+    """Write the checkpoint at `path`; `identity` is a digest of everything the run depends on.
 
-    `content` is stored as a tensor too, because a header of safetensors ends at 100 MB.
+    `content` is stored as a tensor too, because safetensors limits headers to 100 MB.
     """
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = bytearray(json.dumps(content).encode())
@@ -150,10 +150,10 @@ def _digest(tensors: dict[str, Tensor], identity: str) -> str:
 def load(
     path: Path, identity: str, tell: Callable[[str], None] = lambda line: None
 ) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """The checkpoint at `path`, or None if there is none of this identity.
+    """The checkpoint at `path`, or None if there is none with this identity.
 
     Args:
-        tell: receives a line if there is one that is damaged; it is replaced by the next.
+        tell: receives a line if the checkpoint is damaged; the next one replaces it.
     """
     if not path.exists():
         return None

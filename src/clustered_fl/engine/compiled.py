@@ -1,8 +1,8 @@
 """A client's epoch as one compiled call without Python between the operations.
 
-With ten samples and a network of a few ten thousand parameters, PyTorch spends more time on calling
-operations than inside them. The loops of `compiled_kernels` do the same arithmetic on buffers that
-are made once; they release Python's lock, so that threads train clients side by side.
+With ten samples and a few ten thousand parameters, PyTorch spends more time calling operations than
+executing them. The loops of `compiled_kernels` do the same arithmetic on preallocated buffers. They
+release the GIL, so threads train clients in parallel.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class _Bench:
         self.buffers = Buffers(Weights(*held[:3]), *held[3:])
 
     def load(self, start: Tensor, settings: LocalSettings) -> None:
-        """Begin at a start model [P], without momentum."""
+        """Load a start model [P] and reset the momentum."""
         parameters, velocity, began = self.buffers.weights
         place(self.plan.layers, start.numpy(), parameters)
         if settings.momentum:
@@ -62,7 +62,7 @@ class _Bench:
             began[:] = parameters
 
     def moved(self, start: Tensor, out: Tensor) -> None:
-        """Write how far the model has moved from `start` to `out`, both [P]."""
+        """Write the weight update, model minus `start`, to `out`; both are [P]."""
         moved(self.plan.layers, self.buffers.weights.parameters, start.numpy(), out.numpy())
 
 
@@ -79,7 +79,7 @@ class Compiled(Sequential):
 
     @staticmethod
     def supports(workload: Workload) -> bool:
-        """Images on a CPU, a `ConvNet`, SGD of all layers, also with momentum and FedProx."""
+        """A `ConvNet` on a CPU, SGD on all layers, optionally with momentum and FedProx."""
         settings, task = workload.settings, workload.task
         if workload.device.type != "cpu" or not isinstance(task, ImageTask):
             return False
@@ -88,7 +88,7 @@ class Compiled(Sequential):
         return plain and isinstance(workload.network, ConvNet) and _is_even(workload)
 
     def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
-        """What gives scores [n, classes] of rows under a model [P], without dropout."""
+        """A function from rows to scores [n, classes] under a model [P], without dropout."""
         bench, rule = self.workers.own(_Bench), self._rule._replace(dropout=0.0)
         bench.load(model, self.workload.settings)
         classes = int(bench.plan.layers[-1].outputs)
@@ -116,7 +116,7 @@ class Compiled(Sequential):
 
 
 def _is_even(workload: Workload) -> bool:
-    """Whether rows of every convolution's result are, so that pooling leaves none over."""
+    """Whether every convolution has an even output side, so that 2 x 2 pooling covers all of it."""
     side = workload.task.x.shape[2]
     for layer in workload.network.convolutions:
         rows = side + 2 * layer.padding[0] - MARGIN

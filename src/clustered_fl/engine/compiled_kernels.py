@@ -1,7 +1,7 @@
-"""A client's epoch of SGD as one compiled call: `engine.compiled` prepares its arguments.
+"""A client's epoch of SGD as one compiled call; `engine.compiled` prepares the arguments.
 
-Convolutions (`convolution_kernels`) have activations [channels, height, width * batch], dense
-layers (`dense_kernels`), which follow them, [batch, units].
+Activations are [channels, height, width * batch] in convolutions (`convolution_kernels`) and
+[batch, units] in the dense layers that follow (`dense_kernels`).
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class Data(NamedTuple):
 
 @compiled
 def _part(buffer: ndarray, start: int, shape: tuple[int, ...]) -> ndarray:
-    """An array of a shape, within a flat buffer."""
+    """A view of the given shape into a flat buffer."""
     size = 1
     for length in shape:
         size *= length
@@ -48,14 +48,14 @@ def _part(buffer: ndarray, start: int, shape: tuple[int, ...]) -> ndarray:
 
 @compiled
 def _step(weights: Weights, first: int, gradient: ndarray, rule: Rule) -> None:
-    """SGD on the parameters from `first` on, in place; zeros fill up the gradient."""
+    """SGD in place on the parameters from `first` on; `gradient` is padded with zeros."""
     for i in range(0, len(gradient), LANES):
         dense_kernels.sgd(weights, first + i, load(gradient, i), rule)
 
 
 @compiled
 def _gather(data: Data, rows: ndarray, layer, values: ndarray) -> None:  # noqa: ANN001
-    """Put the normalised images of a batch where the first layer reads them."""
+    """Write the normalised images of a batch to the input of the first layer."""
     count, side, padding = len(rows), layer.side, layer.padding
     if side == 0:
         pixels = data.images.shape[1]
@@ -80,7 +80,7 @@ def _gather(data: Data, rows: ndarray, layer, values: ndarray) -> None:  # noqa:
 
 @compiled
 def _images(layer, count: int):  # noqa: ANN001, ANN202
-    """A convolution's images, its result, and the gradient of that."""
+    """Layouts of a convolution's input, its output, and the output's gradient."""
     margin = MARGIN - layer.padding
     side = layer.side - margin + layer.padding
     return (
@@ -113,7 +113,7 @@ def _convolve_back(layer, after, buffers: Buffers, count: int, rule: Rule, first
     gradient = buffers.scratch[: stride(layer.outputs * size)]
     gradient[:] = 0
     if not first:
-        end = layer.weight + TAPS**2 - 1  # flipped kernels are read from their ends
+        end = layer.weight + TAPS**2 - 1  # flipped kernels are read backwards
         kernels = Kernels(end, layer.inputs, TAPS**2, size, -TAPS, -1)
         held, none = weights.parameters, gradient[: layer.inputs]
         convolution_kernels.correlate(slopes, dz, held, kernels, none, count, slopes, images)
@@ -136,7 +136,7 @@ def _flattened(layer, after, buffer: ndarray, count: int) -> ndarray:  # noqa: A
 
 @compiled
 def _flatten(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
-    """Bring the output of the last convolution to the first dense layer."""
+    """Copy the output of the last convolution to the input of the first dense layer."""
     image, units = _flattened(layer, after, buffers.values, count), after.inputs
     x = _part(buffers.values, after.input, (filled(count), stride(units)))
     x[count:] = 0
@@ -149,7 +149,7 @@ def _flatten(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN00
 
 @compiled
 def _flatten_back(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
-    """Bring the gradient of the first dense layer's input to the last convolution."""
+    """Copy the gradient of the first dense layer's input back to the last convolution."""
     image, units = _flattened(layer, after, buffers.slopes, count), after.inputs
     slope = _part(buffers.slopes, after.input, (count, stride(units)))
     side = image.shape[1] // count
@@ -161,7 +161,7 @@ def _flatten_back(layer, after, buffers: Buffers, count: int) -> None:  # noqa: 
 
 @compiled
 def _connect(layer, buffers: Buffers, batch: int) -> ndarray:  # noqa: ANN001
-    """A dense layer before its ReLU, [batch, stride(outputs)]."""
+    """Output of a dense layer before ReLU, [batch, stride(outputs)]."""
     outputs, parameters = grouped(layer.outputs), buffers.weights.parameters
     x = _part(buffers.values, layer.input, (batch, stride(layer.inputs)))
     weight = _part(parameters, layer.weight, (outputs, stride(layer.inputs)))
@@ -190,7 +190,7 @@ def _connect_back(layer, buffers: Buffers, batch: int, rule: Rule, first: bool) 
 def _forward(
     layers: ndarray, buffers: Buffers, count: int, key: int, step: int, rule: Rule
 ) -> None:
-    """Activations of a batch; its dropout masks depend on the key of the epoch and the step."""
+    """Forward pass of a batch; dropout masks depend on the epoch's key and the step."""
     batch, convolutions = filled(count), 0
     for n in range(len(layers)):
         layer = layers[n]
@@ -209,7 +209,7 @@ def _forward(
 
 @compiled
 def _backward(layers: ndarray, buffers: Buffers, count: int, rule: Rule) -> None:
-    """Gradients from the last layer to the first; each layer steps after passing them on."""
+    """Backward pass, last layer first; a layer is updated after it has passed its gradient on."""
     batch = filled(count)
     for n in range(len(layers) - 1, -1, -1):
         layer = layers[n]
@@ -231,9 +231,9 @@ def epoch_trainer(code: str) -> Callable[..., float]:
 
     It trains the parameters in `buffers` in place and returns the cross-entropy summed over all
     samples, each before its own step. `layers` has dtype `LAYER`, convolutions first; `rows` and
-    `targets` are samples in the order of training and their classes; `key` is that of the epoch's
-    dropout masks. `code` is a digest of this module and of those that it calls, because Numba keeps
-    compiled code on disk and looks for changes in the outermost function and its closure only.
+    `targets` are samples in the order of training and their classes; `key` is the epoch's key for
+    dropout masks. `code` is a digest of this module and of those that it calls: Numba caches
+    compiled code on disk and detects changes only in the outermost function and its closure.
     """
 
     @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")

@@ -1,12 +1,12 @@
 """5 x 5 convolution, ReLU and 2 x 2 max-pooling on the CPU, forward and backward.
 
-PyTorch's convolutions are made for more channels than the 1 to 16 of these papers. With the samples
-of a batch as the innermost axis, every tap of a kernel is a product of one weight with a run of
-`columns * batch` numbers, which is worked on in vectors; sums stay in registers.
+PyTorch's convolutions are optimised for more channels than the 1 to 16 of these papers. With the
+samples of a batch as the innermost axis, each tap of a kernel multiplies one weight with a run of
+`columns * batch` numbers. The run is processed in vectors, and sums stay in registers.
 
-`Images` lie in a flat buffer, rows `pitch` apart, with as many columns of 0 on both sides as a
-kernel reads there; what it reads above and below is left out. The last vector of a run reaches
-behind it: rows leave room for that, which is 0 in images and gradients.
+`Images` are stored in a flat buffer, rows `pitch` apart, padded left and right with as many zero
+columns as a kernel reads there; rows above and below the image are skipped. The last vector of a
+run may extend past its end, so each row has spare room, which is 0 in images and gradients.
 """
 
 from typing import NamedTuple
@@ -34,17 +34,17 @@ __numerics__ = NUMERICS
 TAPS = 5
 MARGIN = TAPS - 1
 BLOCK = 3
-"""Outputs that the loops work on at once: twelve sums of four vectors each stay in registers."""
+"""Outputs computed together: the sums of three outputs and four vectors stay in registers."""
 
 
 class Images(NamedTuple):
-    """Where [channels, height, width * batch] numbers lie in a flat buffer.
+    """Layout of [channels, height, width * batch] numbers in a flat buffer.
 
     Attributes:
-        first: place of the first row, its columns of 0 included.
-        channels, height, width: of the images, or of a gradient.
-        margin: columns of 0 on both sides.
-        pitch: numbers from one row to the next.
+        first: offset of the first row, including its zero columns.
+        channels, height, width: of the images or gradients.
+        margin: zero columns on each side.
+        pitch: distance between two rows.
     """
 
     first: int
@@ -56,13 +56,13 @@ class Images(NamedTuple):
 
 
 class Kernels(NamedTuple):
-    """Where the weight of an output, a channel, a row and a column lies in a flat buffer.
+    """Layout of kernel weights [outputs, channels, rows, columns] in a flat buffer.
 
     Attributes:
-        first: place of that of output 0, channel 0, row 0 and column 0.
+        first: offset of the weight of output 0, channel 0, row 0 and column 0.
         outputs: their number.
-        output, channel, row: numbers from one to the next.
-        column: 1, or -1 for kernels that are flipped.
+        output, channel, row: strides.
+        column: stride, 1, or -1 for flipped kernels.
     """
 
     first: int
@@ -75,13 +75,13 @@ class Kernels(NamedTuple):
 
 @register_jitable
 def pitch(width: int, margin: int, batch: int) -> int:
-    """Numbers from one row to the next."""
+    """Distance between two rows: the padded width in whole vectors, and room for one more."""
     return stride((width + 2 * margin) * batch) + LANES
 
 
 @compiled
 def square(first: int, channels: int, side: int, margin: int, batch: int) -> Images:
-    """Images that begin at `first`."""
+    """Layout of square images that begin at offset `first`."""
     return Images(first, channels, side, side, margin, pitch(side, margin, batch))
 
 
@@ -96,9 +96,9 @@ def correlate(
     out: ndarray,
     result: Images,
 ) -> None:
-    """Let `result` in `out` be the correlation of `images` in `source` with kernels, plus bias.
+    """Write the correlation of `images` in `source` with kernels, plus bias, to `result` in `out`.
 
-    The number of outputs need not be a multiple of `BLOCK`: the last one is then computed again.
+    If the number of outputs is not a multiple of `BLOCK`, the last output is computed repeatedly.
     """
     run = result.width * batch
     for o in range(0, kernels.outputs, BLOCK):
@@ -120,7 +120,7 @@ def correlate(
 
 @compiled
 def _four(source, first, images, weights, kernels, outputs, start, seen, batch, out, place, result):  # noqa: ANN001, ANN202
-    """Four vectors of three outputs."""
+    """Compute four vectors of each of three outputs."""
     o, p, q = outputs
     a0 = a1 = a2 = a3 = splat(start[0])
     b0 = b1 = b2 = b3 = splat(start[1])
@@ -146,7 +146,7 @@ def _four(source, first, images, weights, kernels, outputs, start, seen, batch, 
 
 @compiled
 def _one(source, first, images, weights, kernels, outputs, start, seen, batch, out, place, result):  # noqa: ANN001, ANN202
-    """One vector of three outputs."""
+    """Compute one vector of each of three outputs."""
     o, p, q = outputs
     a, b, c = splat(start[0]), splat(start[1]), splat(start[2])
     for channel in range(images.channels):
@@ -175,7 +175,7 @@ def _put(sums, outputs, out, place, result):  # noqa: ANN001, ANN202
 def weight_gradient(
     values: ndarray, images: Images, slopes: ndarray, grad: Images, batch: int, out: ndarray
 ) -> None:
-    """Let `out` [O, C, 5, 5] be the products of gradients in `slopes` and shifted `images`."""
+    """Write the weight gradient to `out` [O, C, 5, 5]: products of `slopes` and shifted images."""
     for o in range(0, grad.channels, BLOCK):
         p, q = min(o + 1, grad.channels - 1), min(o + 2, grad.channels - 1)
         for c in range(images.channels):
@@ -186,7 +186,7 @@ def weight_gradient(
 
 @compiled
 def _products(values, images, channel, tap, slopes, grad, outputs, batch, rows):  # noqa: ANN001, ANN202
-    """The products of three outputs, a channel and a row of the kernel, five columns."""
+    """Products of three outputs with one channel and kernel row, for its five columns."""
     a0 = a1 = a2 = a3 = a4 = splat(float32(0))
     b0 = b1 = b2 = b3 = b4 = splat(float32(0))
     c0 = c1 = c2 = c3 = c4 = splat(float32(0))
@@ -212,7 +212,7 @@ def _products(values, images, channel, tap, slopes, grad, outputs, batch, rows):
 
 @compiled
 def pool(values: ndarray, z: Images, batch: int, out: Images) -> None:
-    """Largest of 0 and each 2 x 2 window of `z`, with 0 around."""
+    """ReLU and 2 x 2 max-pooling of `z`, with a zero margin around the result."""
     zero = splat(float32(0))
     for o in range(out.channels):
         for y in range(out.height):
@@ -262,7 +262,7 @@ def unpool(
 
 @compiled
 def _shares(values: ndarray, slopes: ndarray, place: int, window: tuple[int, int, int], i: int):  # noqa: ANN202
-    """What the four corners of windows get of the gradients at `place`."""
+    """The parts of the gradients at `place` that go to the four corners of their windows."""
     (first, pitch, batch), minus = window, splat(float32(-1))
     p, rest = load(values, place), load(slopes, place)
     rest = fma(minus, where_equal(p, splat(float32(0)), rest), rest)
@@ -276,7 +276,7 @@ def _shares(values: ndarray, slopes: ndarray, place: int, window: tuple[int, int
 
 @compiled
 def bias_gradient(slopes: ndarray, grad: Images, out: ndarray) -> None:
-    """Let `out` [O] be the sums of gradients."""
+    """Write the sum of each output's gradients to `out` [O]."""
     size = grad.height * grad.pitch
     for o in range(grad.channels):
         found = splat(float32(0))

@@ -1,8 +1,8 @@
 """Dense layers on the CPU for small batches: products, ReLU, dropout, cross-entropy.
 
-Arrays are [samples, units]. Their rows begin at multiples of `LANES` numbers and samples are filled
-up to a multiple of `BLOCK`; what is filled up is 0 in every gradient, so no loop has a remainder.
-For ten samples the loops are as fast as a BLAS, and nothing has to be called from compiled code.
+Arrays are [samples, units]. Rows begin at multiples of `LANES` numbers, and samples are padded to a
+multiple of `BLOCK`; the padding is 0 in every gradient, so no loop has a remainder. For ten samples
+the loops are as fast as a BLAS, and compiled code needs no external calls.
 """
 
 from typing import NamedTuple
@@ -19,19 +19,19 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 BLOCK = 5
-"""Samples that `dense` works on at once."""
+"""Samples that `dense` processes together."""
 ROWS = 4
-"""Outputs that `descend` works on at once."""
+"""Outputs that `descend` processes together."""
 HELD = 2**16
-"""Weights that `dense` takes to all samples before the next: they stay in the second cache, and
-`BLOCK` samples in the first."""
+"""Weights that `dense` applies to all samples before loading the next. They fit into the
+second-level cache, and `BLOCK` samples into the first."""
 COLUMNS = 512
-"""Inputs that `descend` works on at once: ten samples fit into the first cache, 100 into the
-second."""
+"""Inputs that `descend` processes together: ten samples fit into the first-level cache, 100 into
+the second."""
 
 
 class Weights(NamedTuple):
-    """Flat arrays of a network's parameters, their velocity, and where they began."""
+    """Flat arrays of a network's parameters, their momentum, and the start model."""
 
     parameters: ndarray
     velocity: ndarray
@@ -39,7 +39,7 @@ class Weights(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Of SGD: learning rate, momentum, FedProx's mu, and the probability of dropping a unit."""
+    """Settings of SGD: learning rate, momentum, FedProx's mu, and the dropout probability."""
 
     rate: float
     momentum: float
@@ -53,28 +53,28 @@ hashed = compiled(mixed)
 
 @register_jitable
 def stride(units: int) -> int:
-    """Numbers from one row to the next."""
+    """Length of a row of `units` numbers with its padding."""
     return -(-units // (2 * LANES)) * 2 * LANES
 
 
 @register_jitable
 def filled(count: int) -> int:
-    """Rows of a dense array for so many samples."""
+    """Number of rows for `count` samples with padding."""
     return -(-count // BLOCK) * BLOCK
 
 
 @register_jitable
 def grouped(outputs: int) -> int:
-    """Rows of a weight for so many outputs."""
+    """Number of rows of a weight matrix for `outputs` outputs with padding."""
     return -(-outputs // ROWS) * ROWS
 
 
 @compiled
 def dense(x: ndarray, weight: ndarray, bias: ndarray, out: ndarray) -> None:
-    """Let `out` [B, O] be x [B, I] times the transposed weight [O, I], plus bias.
+    """Write x [B, I] times the transposed weight [O, I], plus bias, to `out` [B, O].
 
-    LLVM makes vectors of the width that suits the processor here: ten sums of `LANES` numbers would
-    not fit into the registers of one without AVX-512.
+    LLVM chooses the vector width here: ten sums of `LANES` numbers would not fit into the registers
+    of a processor without AVX-512.
     """
     outputs, part = len(weight), max(2, HELD // x.shape[1] // 2 * 2)
     for begin in range(0, outputs, part):
@@ -127,8 +127,8 @@ def descend(
     """A dense layer's input gradient and step of SGD in one pass over its weights.
 
     `x` [B, I] is the input and `slope` [B, O or more] the gradient of the output. `place` is where
-    the layer's weights [O, I] begin, and O. `out` becomes the gradient of the input [B, I] before
-    the step; [0, I] if it is not wanted. I is a multiple of `2 * LANES` and O of `ROWS`.
+    the layer's weights [O, I] begin, and O. `out` receives the input's gradient [B, I] before
+    the step; pass [0, I] to skip it. I is a multiple of `2 * LANES` and O of `ROWS`.
     """
     inputs, back, width = x.ravel(), out.ravel(), x.shape[1]
     slopes = slope.ravel(), slope.shape[0], slope.shape[1]
@@ -148,9 +148,9 @@ def descend(
 
 @compiled
 def _gradients(slopes: tuple[ndarray, int, int], o: int, x: ndarray, width: int, i: int):  # noqa: ANN202
-    """Of the weights between two vectors of inputs, from `i` on, and `ROWS` outputs.
+    """Gradients of the weights between `ROWS` outputs and two vectors of inputs, from `i` on.
 
-    `slopes` are flat, with the numbers of samples and from one to the next.
+    `slopes` are a flat array, the number of samples, and the distance between two samples.
     """
     a0 = a1 = b0 = b1 = c0 = c1 = d0 = d1 = splat(float32(0))
     slope, samples, step = slopes
@@ -166,7 +166,7 @@ def _gradients(slopes: tuple[ndarray, int, int], o: int, x: ndarray, width: int,
 
 @compiled
 def _pass_on(slopes, o, weights, place, width, out, i):  # noqa: ANN001, ANN202
-    """Add the same outputs' part of the gradient of the same inputs."""
+    """Add the contribution of these outputs to the gradient of these inputs."""
     a0, a1 = load(weights, place), load(weights, place + LANES)
     b0, b1 = load(weights, place + width), load(weights, place + width + LANES)
     c0, c1 = load(weights, place + 2 * width), load(weights, place + 2 * width + LANES)
@@ -196,7 +196,7 @@ def activate(z: ndarray, units: int, count: int, stream: int, dropout: float) ->
 
 @compiled
 def deactivate(values: ndarray, slopes: ndarray, dropout: float) -> None:
-    """Gradient before ReLU and dropout, in place: units that are 0 pass nothing on."""
+    """Backward of `activate` in place: units whose value is 0 get gradient 0."""
     scale = float32(1 / (1 - dropout))
     for b in range(values.shape[0]):
         for i in range(values.shape[1]):

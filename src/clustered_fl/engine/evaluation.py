@@ -14,8 +14,8 @@ def evaluate(
 ) -> np.ndarray:
     """Test score of each client: accuracy (fraction) or perplexity, whichever the task names.
 
-    `grouping` gives each client's row of `models` [groups, P]. Clients of one group that share a
-    test set share its forward pass, because only their labels differ.
+    `grouping` gives each client's row of `models` [groups, P]. Clients of a group with the same
+    test set share one forward pass, because only their labels differ.
     """
     tests = engine.federation.test_of[list(clients)].tolist()
     keys = list(zip(grouping, tests, strict=True))
@@ -36,7 +36,7 @@ def evaluate(
 def training_losses(engine: Engine, models: Tensor, clients: Sequence[int]) -> np.ndarray:
     """Mean training loss of each client under every model [groups, P]: float64 [n, groups].
 
-    Without dropout, as a client judges a model that it did not train (IFCA's cluster estimate).
+    Dropout is off. IFCA clients use it to choose among the models.
     """
     work, train, loss = engine.workload, engine.federation.train, engine.task.loss
 

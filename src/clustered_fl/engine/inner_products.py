@@ -1,8 +1,8 @@
-"""Inner products of weight updates, in double precision and on the device where they are.
+"""Inner products of weight updates, in double precision and on their device.
 
-The separation gap is a difference of cosines close to one, and distances of models differences of
-products close to each other: float32 would lose them. Updates may fill half of the memory, so only
-some columns at a time are converted.
+The separation gap is a difference of cosines close to one, and distances between models are
+differences of nearly equal products; float32 would lose them. Updates may fill half of the memory,
+so columns are converted in blocks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,15 +16,15 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 COLUMNS, ENTRIES = 2**17, 2**26
-"""Parameters, and numbers of all vectors, that are multiplied in double precision at a time."""
+"""Most columns of a block, and most numbers in it over all vectors."""
 
 
 def gram(vectors: Sequence[Tensor], centred: bool = False) -> np.ndarray:
-    """Inner products of every two of n vectors [P]: float64 [n, n], exactly symmetric.
+    """Gram matrix of n vectors [P]: float64 [n, n], exactly symmetric.
 
     Args:
-        vectors: rows of a matrix, or vectors that lie apart; they are not copied together.
-        centred: of the vectors minus their mean.
+        vectors: rows of a matrix or separate vectors; they are not copied into one.
+        centred: subtract the mean of the vectors first.
     """
     found = torch.zeros(len(vectors), len(vectors), dtype=torch.float64, device=vectors[0].device)
     for part in _blocks(vectors, len(vectors)):
@@ -35,7 +35,7 @@ def gram(vectors: Sequence[Tensor], centred: bool = False) -> np.ndarray:
 
 
 def inner_products(first: Sequence[Tensor], second: Sequence[Tensor]) -> np.ndarray:
-    """Inner products of n with m other vectors [P]: float64 [n, m]."""
+    """Inner products of n vectors with m others, all [P]: float64 [n, m]."""
     largest = max(len(first), len(second))
     found = torch.zeros(len(first), len(second), dtype=torch.float64, device=first[0].device)
     for a, b in zip(_blocks(first, largest), _blocks(second, largest), strict=True):
@@ -44,7 +44,7 @@ def inner_products(first: Sequence[Tensor], second: Sequence[Tensor]) -> np.ndar
 
 
 def _blocks(vectors: Sequence[Tensor], rows: int) -> Iterator[Tensor]:
-    """Consecutive columns of n vectors [P] as float64 [n, columns]; fewer for more `rows`."""
+    """Consecutive blocks of columns of n vectors [P] as float64; smaller for more `rows`."""
     columns = max(1, min(COLUMNS, ENTRIES // rows))
     for first in range(0, len(vectors[0]), columns):
         yield torch.stack([vector[first : first + columns] for vector in vectors]).double()

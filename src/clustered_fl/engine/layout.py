@@ -1,4 +1,4 @@
-"""Where everything of a network lies in the flat arrays that `compiled_kernels` works on."""
+"""Layout of a network in the flat arrays of `compiled_kernels`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ __numerics__ = NUMERICS
 
 FIELDS = ("inputs", "outputs", "side", "padding", "weight", "bias", "input", "z", "output")
 LAYER = np.dtype([(name, np.int64) for name in FIELDS])
-"""A layer: its channels or units; the side of its input image, 0 for a dense layer, and the pixels
-of 0 around it; where weight and bias begin in the parameters; where the input, a convolution before
-ReLU and pooling ("z") and the output begin in the activations and in their gradients."""
+"""A layer: channels or units; side of its input image (0 for a dense layer) and zero padding;
+offsets of weight and bias in the parameters; offsets, in the activations and in their gradients, of
+the input, of a convolution before ReLU and pooling ("z"), and of the output."""
 
 
 class Buffers(NamedTuple):
     """Flat float32 arrays of one worker, each beginning at a multiple of 64 bytes.
 
     Attributes:
-        weights: the model, its momentum, and where it began.
-        values, slopes: activations of one batch and the gradients of the loss by them.
+        weights: the model, its momentum, and the start model.
+        values, slopes: activations of one batch, and their gradients.
         scratch: for one layer's weight gradient.
     """
 
@@ -38,19 +38,19 @@ class Buffers(NamedTuple):
 
 
 class _Places:
-    """Hands out places in a flat buffer, each beginning at a multiple of `LANES`."""
+    """Allocates parts of a flat buffer, each at a multiple of `LANES`."""
 
     size = 0
 
     def take(self, numbers: int) -> int:
-        """Where the next `numbers` numbers begin."""
+        """Offset of the next `numbers` numbers."""
         first, self.size = self.size, self.size + stride(numbers)
         return first
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where everything of a network lies: layers of dtype `LAYER`, and the sizes of the buffers."""
+    """Layout of a network: layers of dtype `LAYER`, and the sizes of the buffers."""
 
     layers: ndarray
     parameters: int
@@ -91,9 +91,9 @@ def plan(network: nn.Module, side: int, batch: int) -> Plan:
 
 @compiled
 def _rows(layer, bias: bool) -> tuple[int, int, int, int]:  # noqa: ANN001
-    """Where the rows of a layer's weight or bias begin in the buffer.
+    """Layout of a layer's weight or bias in the buffer.
 
-    The place of the first row, the number of rows, their length, and from one to the next.
+    Returns: offset of the first row, number of rows, their length, and the distance between rows.
     """
     if bias:
         return layer.bias, 1, layer.outputs, 1
@@ -103,10 +103,10 @@ def _rows(layer, bias: bool) -> tuple[int, int, int, int]:  # noqa: ANN001
 
 
 def carriers(code: str) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Compiled functions that bring a model into a worker's buffer, and its changes out.
+    """Compiled functions that load a model into a worker's buffer and extract its update.
 
-    The first lays a flat model [P] out, with 0 between the rows. The second lets `out` [P] be the
-    buffer's parameters minus the model. `code` is as in `compiled_kernels.epoch_trainer`.
+    The first copies a flat model [P] into the buffer, with 0 between rows. The second writes the
+    buffer's parameters minus the model to `out` [P]. `code`: see `compiled_kernels.epoch_trainer`.
     """
 
     @njit(nogil=True, cache=True, error_model="numpy")

@@ -1,4 +1,4 @@
-"""What a long job without rounds has finished, so that an interrupted one need not do it again."""
+"""Checkpoints of finished parts of a long job without rounds."""
 
 import time
 from collections.abc import Callable
@@ -14,17 +14,17 @@ __numerics__ = NUMERICS
 
 
 class Resumable:
-    """Tensors and JSON content that are kept, and written every few minutes.
+    """Tensors and JSON content of finished parts, written to disk every few minutes.
 
     Args:
-        path: of the checkpoint; None: nothing is written.
-        identity: digest of everything that they depend on; another one's are not found.
-        tell: receives a line if what was kept is damaged, which is then done again.
-        clock: gives seconds.
+        path: of the checkpoint; None writes nothing.
+        identity: digest of everything the content depends on; other checkpoints are ignored.
+        tell: receives a line if the checkpoint is damaged; its parts are then computed again.
+        clock: returns seconds.
 
     Attributes:
-        tensors, content: all that was kept, also before an interruption; tensors of that time are
-            on the CPU.
+        tensors, content: everything kept so far, including before an interruption; tensors loaded
+            from the checkpoint are on the CPU.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class Resumable:
 
     @property
     def seconds(self) -> float:
-        """Spent so far; those between an interruption and this start do not count."""
+        """Computing time so far, without the time between an interruption and this start."""
         return self._before + self._clock() - self._began
 
     def keep(self, tensors: dict[str, Tensor], content: dict[str, Any] | None = None) -> None:
-        """Add these, or replace what has their names; write all if it is time to."""
+        """Add or replace entries by name, and write the checkpoint if one is due."""
         self.tensors |= tensors
         self.content |= content or {}
         if self._path and self._clock() - self._written >= checkpoint.SAVE_SECONDS:

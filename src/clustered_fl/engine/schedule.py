@@ -1,9 +1,8 @@
-"""What each client trains on in each step, for clients that train at once.
+"""The samples of each client in each step, for clients that train together.
 
-Clients differ in their number of samples. A batch that a client cannot fill is filled up with -1
-for no sample, so that no sample counts twice; a client without samples left is idle. All of it is
-one table of whole numbers, so that it is copied to a GPU in one piece, and read there by the number
-of the step in one operation.
+Clients differ in their number of samples. An incomplete batch is padded with -1 (no sample), and a
+client without samples left is idle. The schedule is one integer table: it is copied to a GPU at
+once, and one operation reads the entry of a step.
 """
 
 from collections.abc import Sequence
@@ -19,19 +18,19 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 KEY, NUMBER, LAST = -3, -2, -1
-"""Columns of a table after those of the rows, see `Schedule`."""
+"""Columns of a table after the rows, see `Schedule`."""
 MARKS = 3
-"""How many these are."""
+"""Number of these columns."""
 
 
 class Schedule(NamedTuple):
-    """What K clients train on, in one step or in all of them.
+    """Batches of K clients, in one step or in all.
 
     Attributes:
         rows: int64 [..., K, B] pooled rows, -1 where a batch has no sample.
-        keys: int64 [..., K] of the dropout masks.
-        numbers: int64 [..., K] batches of the epoch before this one.
-        last: bool [..., K], whether the loss counts, because the epoch is the last one.
+        keys: int64 [..., K] keys of the dropout masks.
+        numbers: int64 [..., K] number of the batch in its epoch, from 0.
+        last: bool [..., K], whether the epoch is the last one, whose loss is reported.
     """
 
     rows: Tensor
@@ -48,14 +47,14 @@ class Schedule(NamedTuple):
 
 
 def idle_table(steps: int, clients: int, batch: int) -> np.ndarray:
-    """A table int64 [steps, K, B + MARKS] by which no client trains."""
+    """A table int64 [steps, K, B + MARKS] in which all clients are idle."""
     table = np.zeros((steps, clients, batch + MARKS), dtype=np.int64)
     table[..., :-MARKS] = -1
     return table
 
 
 def steps_of_round(workload: Workload, clients: Sequence[int], batch: int) -> int:
-    """Steps of the client that takes most of them."""
+    """Number of steps of the client with the most steps."""
     largest = max(len(workload.federation.train[client]) for client in clients)
     return workload.settings.epochs * -(-largest // batch)
 

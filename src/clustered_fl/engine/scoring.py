@@ -1,6 +1,6 @@
-"""Means of what a task measures over a client's rows, summed where they are computed.
+"""Means of a task's measure over rows, summed on the device.
 
-Nothing is read from the device before the last batch, so that a GPU does not wait between batches.
+Results are read from the device once, after the last batch, so a GPU never waits between batches.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 BATCH = {"cpu": 200, "cuda": 1000}
-"""Rows that a network answers at once: what a cache holds, and what keeps a GPU busy."""
+"""Rows per forward pass: what fits into a cache, and what keeps a GPU busy."""
 
 
 @torch.no_grad()
@@ -28,9 +28,9 @@ def means(
     """Mean of `measure`, a sum over terms, in the labels of each client: float64 [clients].
 
     Args:
-        answer: the network's answers to some rows.
+        answer: function from rows to the network's outputs.
         rows: pooled rows [n], the same for all clients; only their labels differ.
-        measure: of a task, given answers and targets.
+        measure: function of outputs and targets, such as a task's `score`.
     """
     sums, terms, size = [], np.zeros(len(clients)), BATCH[workload.device.type]
     for first in range(0, len(rows), size):

@@ -1,6 +1,6 @@
-"""The plain way: each client by itself, step by step, with PyTorch's automatic differentiation.
+"""The reference path: one client after another, with PyTorch's automatic differentiation.
 
-It trains every network with every setting, and the other ways are tested against it.
+It supports every network and setting, and the other paths are tested against it.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.models.dropout import begin_epoch, next_step
 
 Descend = Callable[[np.ndarray, int], tuple[Tensor, int]]
-"""Takes a step on rows of a client; returns the summed loss before it and its terms."""
+"""Function that takes a step on rows of a client; returns the prior summed loss and its terms."""
 BETAS, EPSILON = (0.9, 0.999), 1e-8
-"""Adam's, as in PyTorch and in Kingma and Ba (2015)."""
+"""Adam's defaults in PyTorch and in Kingma and Ba (2015)."""
 
 
 class Update:
@@ -33,12 +33,12 @@ class Update:
         self.steps = torch.zeros((), device=start.device)
 
     def step(self, model: Tensor, gradient: Tensor) -> None:
-        """One step on `model` [P] in place; `gradient` is spent."""
+        """One step on `model` [P] in place; `gradient` is overwritten."""
         settings, direction = self.settings, gradient
         if settings.proximal:
             gradient.add_(model - self.start, alpha=settings.proximal)
         if settings.clip is not None:
-            # In double precision: the sum of millions of float32 squares is off by 1e-4.
+            # In double precision: a float32 sum of millions of squares has an error of 1e-4.
             norm = torch.linalg.vector_norm(gradient, dim=-1, keepdim=True, dtype=torch.float64)
             gradient.mul_((settings.clip / (norm + 1e-12)).clamp(max=1.0).float())
         if self.second is not None:
@@ -48,7 +48,7 @@ class Update:
         model.add_(direction, alpha=-settings.lr)
 
     def _adam(self, gradient: Tensor) -> Tensor:
-        """The step in units of the learning rate: Kingma and Ba (2015), Algorithm 1."""
+        """Adam's step divided by the learning rate (Kingma and Ba 2015, Algorithm 1)."""
         self.steps += 1
         self.first.lerp_(gradient, 1 - BETAS[0])
         self.second.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
@@ -79,7 +79,7 @@ class Sequential:
         return updates, losses.to(updates.device)
 
     def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
-        """What gives scores of rows under a model [P], without dropout."""
+        """A function from rows to scores under a model [P], without dropout."""
         network = self.workers.own().load(model)
         return lambda rows: network(self.workload.inputs(rows))
 
@@ -98,7 +98,7 @@ class Sequential:
         return total / terms
 
     def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
-        """A worker at the start model, and what makes a step on the mean loss over a batch."""
+        """A worker with the start model, and a function that takes a step on a batch."""
         worker, update = self.workers.own(), Update(self.workload.settings, start)
         worker.load(start, training=True)
 

@@ -1,22 +1,21 @@
-"""All clients of a cohort at once: what a GPU needs to be busy with small networks.
+"""All clients of a cohort in one stack, which keeps a GPU busy with small networks.
 
-The models are the rows of one matrix [K, P], and each step is a step of every client, each on its
-own batch: PyTorch's "model ensembling", vmap of the gradient. On a CUDA device one step is captured
-as a CUDA graph and replayed, because with ten samples per client it takes longer to launch the
-operations than to compute them. A counter on the device says which step of the round it is, and the
-graph itself increases it, so that a round takes as many steps as its largest client. Nothing waits
-for the GPU before the round is over: while it trains one stack, the next one's batches are drawn.
-**Not yet seen on a GPU**: the tests run the same steps on a CPU, counter included, where nothing is
-captured.
+The models are the rows of one matrix [K, P], and each step is a step of every client on its own
+batch: PyTorch's "model ensembling", vmap of the gradient. On a CUDA device one step is captured as
+a CUDA graph and replayed, because with ten samples per client, launching the operations takes
+longer than computing them. A counter on the device, which the graph increments, gives the step of
+the round, so a round takes as many steps as its largest client. The CPU waits for the GPU only at
+the end of a round: while the GPU trains one stack, the CPU draws the batches of the next.
+**Not yet run on a GPU**: on a CPU, the tests run the same steps without capture.
 
-Batches have one size for the whole federation; places without a sample have weight 0, and a client
-without samples left stays as it is. An update therefore depends on the number of clients beside it
-alone, and on that only to rounding: the libraries choose kernels by the size of the stack. On the
-CPU that we tried, it is the same bits in every stack of three clients or more (`FEWEST`), for an
+Batches have one size for the whole federation; missing samples have weight 0, and a client without
+samples left does not change. An update therefore depends on the other clients only through their
+number, and only to rounding, because libraries choose kernels by the size of the stack. On the CPU
+that we tried, updates are bit-identical in every stack of three clients or more (`FEWEST`), for an
 LSTM if its width is a multiple of eight.
 
-`stacked_layers` has the layers that suit a stack, `stacked_update` the optimiser and how often it
-passes over the parameters, `stacked_memory` how many clients fit.
+`stacked_layers` has the layers for a stack, `stacked_update` the optimiser, and `stacked_memory`
+the number of clients that fit into memory.
 """
 
 import copy
@@ -41,14 +40,14 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 FEWEST = {"cpu": 3, "cuda": 1}
-"""Smallest K. oneDNN takes other kernels for the convolutions of one client, and of two."""
+"""Smallest K. oneDNN uses other kernels for convolutions of one or two clients."""
 KEPT = 2
-"""Stacks that are kept, with their graphs: enough for a method whose cohorts have two sizes."""
+"""Number of stacks kept with their graphs: enough for a method with cohorts of two sizes."""
 COPIES = 8
-"""Vectors [P] per client: model, start, gradient whole and in parts, two moments, and twice an
-update that is returned."""
+"""Vectors [P] per client: model, start, gradient whole and in parts, two moments, and two copies of
+the returned update."""
 WARM_UP = 3
-"""Steps before the capture, in which libraries set themselves up (PyTorch's CUDA semantics)."""
+"""Steps before the capture, in which libraries initialise (PyTorch's CUDA semantics)."""
 
 
 class Objective:
@@ -56,7 +55,7 @@ class Objective:
 
     def __init__(self, workload: Workload) -> None:
         self._workload, device = workload, workload.device
-        # Its own parameters are not used.
+        # The parameters of this copy are not used.
         self.network = stackable(copy.deepcopy(workload.network), device).to(device).train()
         self._shapes = {name: p.shape for name, p in self.network.named_parameters()}
         self.size = sum(shape.numel() for shape in self._shapes.values())
@@ -64,7 +63,7 @@ class Objective:
         self._all = vmap(grad_and_value(self._loss, has_aux=True))
 
     def views(self, models: Tensor) -> dict[str, Tensor]:
-        """The parameters by name, [K, ...], as parts of `models` [K, P]."""
+        """The parameters by name, [K, ...], as views into `models` [K, P]."""
         parts = models.split([shape.numel() for shape in self._shapes.values()], dim=1)
         named = zip(self._shapes.items(), parts, strict=True)
         return {name: part.unflatten(1, shape) for (name, shape), part in named}
@@ -81,26 +80,26 @@ class Objective:
         active = (step.rows >= 0).any(1)
         for name, part in gradients.items():
             busy = active.view(-1, *[1] * (part.dim() - 1))
-            # Filled, not multiplied: where nothing is trained, a gradient may be no number.
+            # Not multiplied by 0: the gradient of an idle client may be NaN.
             torch.where(busy, part, self._zero, out=out[name])
         return found
 
     def _loss(
         self, parameters: dict[str, Tensor], label_map: Tensor, rows: Tensor, *stream: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """One client's mean loss over the rows that are there; the summed one and its terms."""
+        """One client's mean loss over its present rows; also the summed loss and its terms."""
         task, absent = self._workload.task, rows < 0
         rows = rows.clamp(min=0)
         targets = task.targets(rows, label_map)
         held = parameters | buffers(self.network, *stream)
         scores = functional_call(self.network, held, (task.inputs(rows),))
-        # Filled, not multiplied: a row of no client may have any loss.
+        # Not multiplied by 0: the loss of an absent row may be NaN.
         total = task.losses(scores, targets).masked_fill(absent, 0).sum()
         terms = task.counts(targets).masked_fill(absent, 0).sum()
         return total / terms.clamp(min=1), (total.detach(), terms)
 
     def saved_bytes(self, batch: int) -> int:
-        """What the backward pass of one client keeps of the forward pass."""
+        """Bytes that the forward pass of one client saves for the backward pass."""
         rows = torch.zeros(batch, dtype=torch.int64, device=self._workload.device)
         known, sizes = dict(self.network.named_parameters()), []
         with saved_tensors_hooks(lambda kept: sizes.append(kept.nbytes), lambda kept: kept):
@@ -112,9 +111,9 @@ Step = Callable[[], None]
 
 
 def captured(step: Step) -> Step:
-    """Record the operations of `step` and return what replays them, on the same memory.
+    """Capture `step` as a CUDA graph and return a function that replays it on the same memory.
 
-    The warm-up (PyTorch's CUDA semantics) takes the step, which must do nothing that lasts.
+    The warm-up (PyTorch's CUDA semantics) executes `step`, which must have no lasting effect then.
     """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -131,8 +130,8 @@ def captured(step: Step) -> Step:
 class Stack:
     """The memory in which K clients train, and the step that works on it.
 
-    Every tensor here keeps its place for good: a captured step knows nothing but addresses. `shape`
-    is the most steps of a round, K and B; `record` turns the step into what is run instead.
+    No tensor here may move, because a captured step refers to addresses. `shape` is the largest
+    number of steps of a round, K and B; `record` wraps the step, for example in a CUDA graph.
     """
 
     def __init__(
@@ -151,13 +150,13 @@ class Stack:
         self._views, self._gradients = objective.views(self._models), objective.views(gradient)
         self._label_maps = workload.label_maps[:1].repeat(clients, 1)
         self._losses, self._terms = torch.zeros(2, clients, device=device)
-        # By an idle table a recording may take its steps.
+        # All clients are idle during the warm-up of a capture.
         table = torch.from_numpy(idle_table(max(steps, WARM_UP), clients, batch))
         self._table, self._counter = table.to(device), table.new_zeros(1, device=device)
         self._run = record(self._step)
 
     def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
-        """Updates and losses of n <= K clients; what trained here before is forgotten."""
+        """Updates and losses of n <= K clients; state of earlier rounds is reset."""
         n, device = len(clients), self._models.device
         table = build_table(self._workload, clients, round_, self._shape)
         self._table[: len(table)] = transferred(table, device)
@@ -174,7 +173,7 @@ class Stack:
         return self._models[:n] - self._start[:n], self._losses[:n] / self._terms[:n]
 
     def _step(self) -> None:
-        """The step that the counter says, of every client that has a batch in it."""
+        """The step given by the counter, for every client with a batch in it."""
         step = Schedule.of(self._table.index_select(0, self._counter)[0])
         given = (self._views, self._label_maps, step, self._gradients)
         losses, terms = self._objective.gradients(*given)
@@ -185,7 +184,7 @@ class Stack:
 
 
 class Stacked(Sequential):
-    """A step of every client at once, in stacks that fit into memory; a GPU needs no threads."""
+    """Steps of all clients at once, in stacks that fit into memory; uses no threads."""
 
     def __init__(self, workload: Workload, workers: Workers) -> None:
         super().__init__(workload, workers)
@@ -216,15 +215,15 @@ class Stacked(Sequential):
 
     @cached_property
     def most(self) -> int:
-        """Largest K, once and for all by the memory that is free before the first round."""
+        """Largest K, fixed by the memory that is free before the first round."""
         vectors, saved = COPIES * 4 * self._objective.size, self._objective.saved_bytes(self._batch)
         return clients_within(stack_bytes(self.workload.device), vectors + 2 * saved)
 
     def _parts(self, clients: Sequence[int]) -> tuple[int, list[list[int]]]:
-        """Size of a stack, and which places in `clients` train together.
+        """Size of a stack, and the positions in `clients` that train together.
 
-        All parts but the last are of one size, so that one stack serves them, and clients with
-        similarly many samples train together, so that few are idle.
+        All parts but the last have one size, so that one stack serves them. Clients with similar
+        numbers of samples train together, so that few are idle.
         """
         train, n = self.workload.federation.train, len(clients)
         order = sorted(range(n), key=lambda i: len(train[clients[i]]))
@@ -232,7 +231,7 @@ class Stacked(Sequential):
         return size, [order[first : first + size] for first in range(0, n, size)]
 
     def _stack(self, clients: int) -> Stack:
-        """The stack of so many clients, made on first use; the oldest makes room."""
+        """The stack for `clients` clients, made on first use; the oldest stack is dropped."""
         if clients not in self._stacks:
             while len(self._stacks) >= KEPT:
                 del self._stacks[next(iter(self._stacks))]
@@ -243,5 +242,5 @@ class Stacked(Sequential):
 
 
 def _at_once(step: Step) -> Step:
-    """Nothing is recorded on a CPU."""
+    """The step itself: nothing is captured on a CPU."""
     return step

@@ -1,8 +1,8 @@
 """Layers that vmap turns into few operations for all clients of a stack.
 
-`stackable` exchanges layers of a network for ones with the same parameters, under the same names
-and in the same order, so that flat models are interchangeable. The models stay as they are: the
-sequential way uses PyTorch's own layers. **Not yet seen on a GPU.**
+`stackable` replaces layers of a network by equivalents with the same parameters, in the same order
+and under the same names, so that flat models are interchangeable with those of `sequential`, which
+uses PyTorch's own layers. **Not yet run on a GPU.**
 """
 
 from typing import Any
@@ -19,18 +19,18 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 UNSUPPORTED = (nn.RNNBase, _BatchNorm, _DropoutNd)
-"""Layers that cannot be stacked: recurrent ones other than a plain LSTM have no batching rule, so
-that vmap would loop over the clients; batch normalisation writes to buffers that the clients would
-share; PyTorch's dropout draws from one stream for all of them."""
+"""Layers that cannot be stacked. Recurrent layers other than a plain LSTM have no batching rule, so
+vmap would loop over clients; batch normalisation writes to buffers that clients would share;
+PyTorch's dropout draws from one stream for all clients."""
 UNFOLDED = ("cuda",)
 """Devices on which convolutions become matrix products of patches.
 
-On the others they are what vmap makes of them, one convolution with a group per client. Patches
-take the memory of the input times the pixels of a kernel, and are slower on a CPU. On a GPU they
-are expected to be faster where a group has few channels; benchmarks/gpu.py times both there.
+On others vmap makes them one grouped convolution with a group per client. Patches take the memory
+of the input times the pixels of a kernel, and are slower on a CPU. On a GPU they should be faster
+when a group has few channels; benchmarks/gpu.py times both.
 """
 GATES = 4
-"""Of an LSTM: input, forget, cell and output, in PyTorch's order."""
+"""Gates of an LSTM: input, forget, cell and output, in PyTorch's order."""
 
 
 def can_stack(network: nn.Module) -> bool:
@@ -40,7 +40,7 @@ def can_stack(network: nn.Module) -> bool:
 
 
 def stackable(network: nn.Module, device: torch.device) -> nn.Module:
-    """Exchange layers of `network`, in place, for ones that suit a stack on a device."""
+    """Replace layers of `network`, in place, by those for a stack on `device`."""
     for parent in list(network.modules()):
         for name, layer in list(parent.named_children()):
             if _is_plain_lstm(layer):
@@ -51,37 +51,37 @@ def stackable(network: nn.Module, device: torch.device) -> nn.Module:
 
 
 class Patches(Function):
-    """The patches [N, C k k, L] that a kernel of k x k meets at its L places in [N, C, H, W].
+    """Patches [N, C k k, L] of images [N, C, H, W] under a k x k kernel at its L positions.
 
-    PyTorch's `unfold` launches a kernel per image on a GPU, and a strided view has a gradient
-    without batching rule. This is a copy of the view forwards and one `fold` backwards.
+    PyTorch's `unfold` launches one GPU kernel per image, and the gradient of a strided view has no
+    batching rule. The forward pass copies a strided view; the backward pass is one `fold`.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(images: Tensor, kernel: int) -> Tensor:
-        """Copy all patches; neighbouring ones overlap."""
+        """Copy all patches, which overlap."""
         views = images.unfold(2, kernel, 1).unfold(3, kernel, 1)
         return views.permute(0, 1, 4, 5, 2, 3).flatten(4).flatten(1, 3)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
-        """Keep the shapes; the gradient needs no values."""
+        """Save the shapes; the gradient needs no values."""
         ctx.side, ctx.kernel = inputs[0].shape[2:], inputs[1]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Add up what each pixel contributed to."""
+        """Sum the gradients of all patches that contain a pixel."""
         return functional.fold(gradient, ctx.side, ctx.kernel), None
 
 
 class UnfoldedConvolution(nn.Module):
     """A convolution of stride 1, transposed or not, as one matrix product per image.
 
-    A product per client alone would leave the gradient of a small weight, a sum over all images and
-    places, to a few of a GPU's processors. A transposed convolution of stride 1 is a convolution
-    with the weight turned around and the margin that is left of the kernel.
+    With one product per client, a few of a GPU's processors would compute the whole gradient of a
+    small weight, a sum over all images and positions. A transposed convolution of stride 1 is a
+    convolution with the flipped kernel and padding k - 1 - p.
     """
 
     def __init__(self, layer: nn.Conv2d | nn.ConvTranspose2d) -> None:
@@ -101,12 +101,12 @@ class UnfoldedConvolution(nn.Module):
 
 
 class StackableLstm(nn.Module):
-    """An LSTM [batch, T, E] -> [batch, T, H] written out as products, sigmoid and tanh.
+    """An LSTM [batch, T, E] -> [batch, T, H] as matrix products, sigmoid and tanh.
 
     Args:
         layer: an `nn.LSTM` with batch first, one direction, biases and no dropout; its parameters
             are taken over, weight_ih_l0 [4 H, E], weight_hh_l0 [4 H, H] and so on.
-    Source: the equations of PyTorch's `nn.LSTM`; it adds both biases, as they do.
+    Source: the equations of PyTorch's `nn.LSTM`, with both biases.
     """
 
     def __init__(self, layer: nn.LSTM) -> None:
@@ -118,7 +118,7 @@ class StackableLstm(nn.Module):
     def forward(self, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """States of the last layer at all times, and the last states of all layers [layers, ...].
 
-        They begin at 0.
+        Initial states are 0.
         """
         ends = []
         for number in range(self.num_layers):
@@ -130,7 +130,7 @@ class StackableLstm(nn.Module):
     def _layer(self, inputs: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
         parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         given, before, *biases = (getattr(self, f"{part}_l{number}") for part in parts)
-        # What the gates see of the inputs is one product for all times.
+        # The inputs' contribution to the gates is one product for all times.
         driven = functional.linear(inputs, given, sum(biases))
         state = cell = inputs.new_zeros(len(inputs), self.hidden_size)
         states = []
@@ -157,5 +157,5 @@ def _is_plain_convolution(layer: nn.Module) -> bool:
     pairs = (layer.kernel_size, layer.padding)
     square = all(height == width for height, width in pairs)
     simple = (layer.stride, layer.dilation, layer.groups) == ((1, 1), (1, 1), 1)
-    fits = layer.padding[0] < layer.kernel_size[0]  # or a transposed one would cut its input
+    fits = layer.padding[0] < layer.kernel_size[0]  # or a transposed one would crop its input
     return square and simple and fits and layer.bias is not None and layer.padding_mode == "zeros"

@@ -1,6 +1,6 @@
-"""How many clients a stack may hold, known before its memory is taken, and copies that do not wait.
+"""The number of clients in a stack, from its memory, and copies without synchronisation.
 
-**Not yet seen on a GPU.**
+**Not yet run on a GPU.**
 """
 
 import torch
@@ -11,9 +11,9 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 CPU_BYTES = 2 * 2**30
-"""Memory of one stack on a CPU, which has other uses for its memory and gains nothing by more."""
+"""Memory of one stack on a CPU; larger stacks are not faster there."""
 SHARE = 0.25
-"""Of a GPU's free memory for one stack: two are kept, and methods need the other half."""
+"""Share of a GPU's free memory for one stack: two are kept, and methods need the other half."""
 
 
 def stack_bytes(device: torch.device) -> int:
@@ -21,24 +21,24 @@ def stack_bytes(device: torch.device) -> int:
     if device.type == "cpu":
         return CPU_BYTES
     free, _ = torch.cuda.mem_get_info(device)
-    # What PyTorch holds without using it is free as well.
+    # Memory that PyTorch has reserved but not allocated is free, too.
     idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(SHARE * (free + idle))
 
 
 def clients_within(memory: int, per_client: int) -> int:
-    """Clients of so many bytes each that fit into `memory` bytes: a power of two, at least one.
+    """Number of clients of `per_client` bytes that fit into `memory`: a power of two, at least 1.
 
-    A power of two, because the size of a stack may change rounding, and free memory differs a
-    little from one start of a run to the next.
+    The size of a stack may change rounding, and free memory differs slightly between starts of a
+    run; rounding down to a power of two keeps the size the same.
     """
     return 1 << max(0, (memory // per_client).bit_length() - 1)
 
 
 def transferred(values: Tensor, device: torch.device) -> Tensor:
-    """A copy of `values` on a device, without waiting for the work that the device has left.
+    """A copy of `values` on a device, without waiting for queued work.
 
-    PyTorch keeps page-locked memory until copies from it are done.
+    PyTorch keeps page-locked memory alive until copies from it have finished.
     """
     if device.type == "cuda":
         values = values.pin_memory()

@@ -1,19 +1,19 @@
-"""The optimiser's step of all clients of a stack at once, in few passes over their parameters.
+"""The optimiser step of all clients of a stack, in few passes over their parameters.
 
 Models are a matrix [K, P]. A pass is one operation that reads or writes a matrix of that size; on a
-GPU a step of a large network takes as long as its passes. They are, besides those of the gradient:
+GPU the passes determine the time of a step of a large network. Besides the gradient's passes:
 
     passes  for
     1       writing the gradient (`Objective.gradients`)
     1       the step of SGD
     1       momentum
     2       FedProx
-    2       a clipped gradient: its norm, its new length
+    2       clipping: norm and scaling of the gradient
     2       Adam in place of the step of SGD
 
-This makes 2 for plain SGD, 3 with momentum, 5 for Adam with FedProx, and 7 at most.
-`sequential.Update` says the same plainly; its step of Adam with FedProx alone takes 12. Tests
-compare both, and count these passes.
+Plain SGD takes 2 passes, with momentum 3, Adam with FedProx 5, and no combination more than 7.
+`sequential.Update` is the plain version; its step of Adam with FedProx takes 12. Tests compare the
+results of both and count these passes.
 """
 
 import torch
@@ -25,14 +25,14 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 STRETCH = 1024
-"""Squares that are summed in single precision, which is right to 1e-6."""
+"""Number of squares summed in single precision, with a relative error of 1e-6."""
 
 
 def norms(rows: Tensor) -> Tensor:
     """Euclidean norms [K, 1] in float64 of float32 rows [K, P], in one pass.
 
-    A float32 sum of millions of squares is off by 1e-4, and PyTorch's `vector_norm` in float64
-    copies its input first. So stretches are summed in float32, and their sums in float64.
+    A float32 sum of millions of squares has an error of 1e-4, and PyTorch's `vector_norm` in
+    float64 first copies its input. So stretches are summed in float32, and their sums in float64.
     """
     whole = rows.shape[1] // STRETCH
     stretches = rows[:, : whole * STRETCH].unflatten(1, (whole, STRETCH))
@@ -44,13 +44,13 @@ def norms(rows: Tensor) -> Tensor:
 class StackedUpdate:
     """One round's optimiser on `models` [K, P], in place.
 
-    It works on the same memory for good, as a captured graph must.
+    Its memory never moves, as a captured graph requires.
 
     Args:
         settings: of local training.
-        models: what is moved.
-        start: the models at the start of the round, to which FedProx pulls.
-        gradient: of the mean losses, written by the caller before each step, in which it is spent.
+        models: the parameters to update.
+        start: the models at the start of the round, for FedProx.
+        gradient: of the mean losses; the caller writes it before each step, which overwrites it.
     """
 
     def __init__(
@@ -63,24 +63,24 @@ class StackedUpdate:
         if settings.optimiser == "adam":
             self._adam = torch.optim.Adam([models], settings.lr, fused=True, capturable=True)
             models.grad = gradient
-            self._adam.step()  # makes its state, which must have its place before a capture
+            self._adam.step()  # allocates its state, which must exist before a capture
             self.reset()
 
     @property
     def state(self) -> list[Tensor]:
-        """What is remembered from step to step: momentum, or Adam's moments and count."""
+        """State between steps: momentum, or Adam's moments and step count."""
         held = [*self._adam.state[self._models].values()] if self._adam else []
         return held if self._velocity is None else [*held, self._velocity]
 
     def reset(self) -> None:
-        """Forget all steps."""
+        """Set the state to that before the first step."""
         for each in self.state:
             each.zero_()
 
     def step(self, active: Tensor) -> None:
         """One step; models where `active`, bool [K, 1], is False stay as they are.
 
-        Their gradients must be 0, for 0 times what is not a number is not a number.
+        Their gradients must be 0, because 0 times NaN is NaN.
         """
         settings, gradient = self._settings, self._gradient
         if settings.proximal:

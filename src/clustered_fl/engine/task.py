@@ -1,4 +1,4 @@
-"""What a batch is, what its loss is, and how a client is scored: image classes or next words."""
+"""Tasks: inputs, targets, losses and scores for image classes or next words."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ class ImageTask:
     def losses(self, scores: Tensor, targets: Tensor) -> Tensor:
         """Cross-entropy of each sample."""
         # Under torch.func, class numbers as targets become gather and scatter, whose deterministic
-        # CUDA version sorts; compared, they need neither.
+        # CUDA version sorts. A comparison avoids both.
         chosen = targets[:, None] == torch.arange(scores.shape[1], device=scores.device)
         return functional.cross_entropy(scores, chosen.float(), reduction="none")
 
@@ -63,7 +63,7 @@ class ImageTask:
 
 @dataclass(frozen=True)
 class ReconstructionTask(ImageTask):
-    """Classification and reconstruction at once, for networks that answer (scores, images).
+    """Classification and reconstruction, for networks that return (scores, images).
 
     The loss of a sample is w (`reconstruction`) times the squared error, averaged over its pixels,
     and 1 - w times the cross-entropy (REPA's supervised autoencoder; w = 1 is a plain autoencoder,
@@ -103,8 +103,8 @@ class ReconstructionTask(ImageTask):
 class WordTask:
     """Next-word prediction on articles cut to `length` words of a vocabulary of `vocabulary` ids.
 
-    `x`, int32 [N, T], has token ids by falling frequency. Rarer words become <unk>; padding (0) is
-    neither an input that is learnt from nor a target.
+    `x`, int32 [N, T], has token ids by decreasing frequency. Rarer words become <unk>. Padding (0)
+    is neither an input that is learnt from nor a target.
     """
 
     x: Tensor
@@ -140,20 +140,20 @@ class WordTask:
         return (targets != PADDING).sum(1)
 
     def score(self, scores: Tensor, targets: Tensor) -> Tensor:
-        """The summed cross-entropy; its mean's exponential is the perplexity."""
+        """The summed cross-entropy; the exponential of its mean is the perplexity."""
         return self.loss(scores, targets)
 
 
 Task = ImageTask | WordTask
-"""What training needs to know of the data: what the network is given (`inputs`) and asked for
-(`targets`), the loss summed over a batch and its number of terms, both also for each sample
-(`losses`, `counts`), and the sum (`score`) whose mean over terms gives the `metric`."""
+"""The interface between data and training: `inputs` and `targets` of the network, the `loss` summed
+over a batch and its number of `terms`, both also per sample (`losses`, `counts`), and the sum
+(`score`) whose mean over terms gives the `metric`."""
 
 
 def build_task(dataset: Dataset, device: torch.device, inputs: Inputs, vocabulary: int = 0) -> Task:
-    """Put images (uint8) or articles (int32) on the device once and return their task.
+    """Copy images (uint8) or articles (int32) to the device once and return their task.
 
-    `vocabulary` is the number of words that a network for articles knows.
+    `vocabulary` is the vocabulary size of a network for articles.
 
     Raises: InputError if the network is for another kind of data.
     """

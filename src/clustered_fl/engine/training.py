@@ -1,8 +1,8 @@
 """Local training of many clients in one call.
 
-Every client's parameters are one row of a matrix [clients, P]. The ways to train them agree to
-rounding (tests/unit/test_engine.py). A client's update is the same bits for any number of workers
-and whatever clients are trained beside it; `stacked` alone cannot promise it on a GPU.
+Every client's parameters are one row of a matrix [clients, P]. The paths agree to rounding
+(tests/unit/test_engine.py). A client's update is bit-identical for any number of workers and any
+other clients in the call; only `stacked` cannot guarantee this on a GPU.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,19 +23,19 @@ from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
 PATHS = {"compiled": Compiled, "sequential": Sequential, "stacked": Stacked}
-"""The ways to train by name; see `chosen`."""
+"""Implementations of local training by name; see `chosen`."""
 TOGETHER = 200
-"""Rows of a full gradient that are differentiated at once, whatever the batch size of training."""
+"""Rows per backward pass of a full gradient, independent of the batch size of training."""
 
 
 class Engine:
-    """Trains and probes the clients of one federation.
+    """Trains the clients of one federation, and computes their scores and gradients.
 
     Args:
         build, task, federation, settings, seed, device: see `Workload`.
         workers: threads, each training one client at a time.
         path: key of `PATHS`, or "auto", see `chosen`.
-    Raises: InputError if there is no such path, or it cannot train this.
+    Raises: InputError if the path is unknown or does not support this workload.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Engine:
         self.use(path)
 
     def use(self, path: str) -> None:
-        """Train in the way called `path` from now on, or in the chosen one with "auto"."""
+        """Use `path` from now on; "auto" selects it by `chosen`."""
         allowed = supported(self.workload)
         path = chosen(self.workload) if path == "auto" else path
         if path not in allowed:
@@ -64,7 +64,7 @@ class Engine:
         self.path, self._path = path, PATHS[path](self.workload, self.workers)
 
     def initial_model(self, number: int = 0) -> Tensor:
-        """Flat random parameters [P]; they depend on the seed and on which model it is only."""
+        """Flat random parameters [P], which depend only on the seed and on `number`."""
         rng = generator(self.seed, "initial model", *([number] if number else []))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(2**31)))
@@ -72,7 +72,7 @@ class Engine:
         return parameters_to_vector(built.parameters()).detach().to(self.device)
 
     def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
-        """Train each client from its start model [P]; clients may share one, which is not copied.
+        """Train each client from its start model [P]; a shared start model is not copied.
 
         Raises: InputError if a client's parameters are no longer finite, naming client and round.
         """
@@ -87,9 +87,9 @@ class Engine:
         return updates, losses
 
     def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
-        """What gives the network's answers to rows under a model [P]; for one thread of `workers`.
+        """A function from rows to the network's outputs under a model [P], for the calling thread.
 
-        The next call on the same thread takes its place.
+        The next call on the same thread invalidates it.
         """
         return self._path.scorer(model)
 
@@ -109,14 +109,14 @@ class Engine:
 
 
 def chosen(workload: Workload) -> str:
-    """The path for a workload: on a GPU `stacked`, on a CPU `compiled`, where they can train it.
+    """The path for a workload: `stacked` on a GPU, `compiled` on a CPU, else `sequential`.
 
-    `sequential` trains the rest. Nothing is measured, so that a run has the same path everywhere.
+    Nothing is timed, so a run uses the same path on every machine with the same kind of device.
     """
     wanted = "compiled" if workload.device.type == "cpu" else "stacked"
     return wanted if PATHS[wanted].supports(workload) else "sequential"
 
 
 def supported(workload: Workload) -> list[str]:
-    """The paths that can train a workload."""
+    """The paths that support a workload."""
     return [name for name, path in PATHS.items() if path.supports(workload)]

@@ -1,7 +1,7 @@
-"""Vectors of `LANES` numbers in compiled code, where LLVM would not find them by itself.
+"""Explicit vectors of `LANES` numbers in compiled code, where LLVM does not vectorise.
 
-LLVM makes vectors of a loop's innermost dimension only, so that a sum over an outer dimension goes
-through memory. With these, the sums of a block of outputs stay in registers.
+LLVM vectorises only the innermost dimension of a loop, so a sum over an outer dimension goes
+through memory. With explicit vectors, the sums of a block of outputs stay in registers.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def _place(builder: ir.IRBuilder, array: ir.Value, index: ir.Value) -> ir.Value:
-    """Address of `LANES` numbers of a contiguous array [n], from `index` on."""
+    """Address of `LANES` numbers of a contiguous array [n], from `index` on, as a vector."""
     first = builder.gep(builder.extract_value(array, 4), [index])
     return builder.bitcast(first, _FLOATS.as_pointer())
 
@@ -61,7 +61,7 @@ def load(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
 
 @intrinsic
 def spread(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
-    """A vector of the one number `array[index]`; Python's negative places are not looked at."""
+    """A vector filled with `array[index]`; negative indices are not supported."""
 
     def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
         array, index = arguments
@@ -95,7 +95,7 @@ def splat(context: BaseContext, number: types.Float) -> Any:
 
 @intrinsic
 def fma(context: BaseContext, x: _Vector, y: _Vector, z: _Vector) -> Any:
-    """Product of x and y, plus z, rounded once."""
+    """Fused multiply-add: x y + z, rounded once."""
 
     def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
         x, y, z = arguments
@@ -106,12 +106,12 @@ def fma(context: BaseContext, x: _Vector, y: _Vector, z: _Vector) -> Any:
 
 @intrinsic
 def total(context: BaseContext, x: _Vector) -> Any:
-    """The sum of a vector's numbers, in one order."""
+    """The sum of a vector's numbers, in a fixed order."""
 
     def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
         (parts,) = arguments
         half = LANES
-        while half > 1:  # the upper half onto the lower one
+        while half > 1:  # add the upper half to the lower one
             half //= 2
             kind = ir.VectorType(ir.IntType(32), LANES)
             order = [(lane + half) % LANES for lane in range(LANES)]
@@ -124,7 +124,7 @@ def total(context: BaseContext, x: _Vector) -> Any:
 
 @intrinsic
 def larger(context: BaseContext, x: _Vector, y: _Vector) -> Any:
-    """The larger one of every two numbers; that of y where one of them is NaN."""
+    """Elementwise maximum; y where one of the two numbers is NaN."""
 
     def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
         x, y = arguments
@@ -135,7 +135,7 @@ def larger(context: BaseContext, x: _Vector, y: _Vector) -> Any:
 
 @intrinsic
 def where_equal(context: BaseContext, x: _Vector, y: _Vector, z: _Vector) -> Any:
-    """Numbers of z where x equals y, else 0."""
+    """Elementwise z where x equals y, else 0."""
 
     def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
         x, y, z = arguments

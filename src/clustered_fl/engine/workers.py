@@ -1,8 +1,8 @@
-"""Threads, each with one network that takes on one client's model after the other.
+"""Threads, each with one network that loads one client's model after another.
 
-The network stays, and its parameters are views into one vector, so that a step of SGD is one
-operation and no memory is asked for between clients (the idea of pfl-research's resident model).
-An operation is never split over threads: that would cost a barrier each, and change the bits.
+The network's parameters are views into one vector, so a step of SGD is one operation, and no memory
+is allocated between clients (the resident model of pfl-research). An operation is never split over
+threads, which would cost a barrier per operation and change the bits.
 """
 
 import threading
@@ -24,7 +24,7 @@ __numerics__ = NUMERICS
 class Worker:
     """One network whose parameters and gradients are views into flat vectors.
 
-    `model` and `gradient` [P] never move, because bits may depend on where memory begins. The
+    `model` and `gradient` [P] never move, because bits may depend on memory alignment. The
     `network` is in evaluation mode unless `load` says otherwise.
     """
 
@@ -42,12 +42,12 @@ class Worker:
                 parameter.requires_grad_(False)
 
     def load(self, model: Tensor, training: bool = False) -> nn.Module:
-        """Take on the parameters `model` [P]."""
+        """Load the parameters `model` [P]."""
         self.model.copy_(model)
         return self.network.train(training)
 
     def backward(self, rows: np.ndarray, client: int) -> tuple[Tensor, int]:
-        """Add the gradient of the loss over `rows` to the worker's; returns loss and terms."""
+        """Add the gradient of the loss over `rows` to `gradient`; returns summed loss and terms."""
         workload = self.workload
         targets = workload.targets(rows, client)
         loss = workload.task.loss(self.network(workload.inputs(rows)), targets)
@@ -56,7 +56,7 @@ class Worker:
 
 
 class Workers:
-    """A number of threads, each with networks of its own; InputError if there are none."""
+    """A pool of threads, each with its own networks; InputError if the number is below 1."""
 
     def __init__(self, workload: Workload, number: int) -> None:
         if number < 1:
@@ -66,7 +66,7 @@ class Workers:
         self._pool = ThreadPoolExecutor(number)
 
     def map(self, function: Callable, *items: Sequence) -> list:
-        """As Python's `map`, on the threads."""
+        """Like Python's `map`, on the threads."""
         return list(self._pool.map(function, *items))
 
     def own(self, kind: type = Worker) -> Worker:

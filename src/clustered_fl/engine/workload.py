@@ -17,7 +17,7 @@ from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
 
 Trained = tuple[Tensor, Tensor]
-"""Weight updates [n, P] of n clients, and the mean training loss of each one's last epoch [n]."""
+"""Weight updates [n, P] of n clients, and mean training losses of their last epochs [n]."""
 
 
 @settings(frozen=True, config=STRICT)
@@ -28,12 +28,11 @@ class LocalSettings:
         epochs: passes over the client's data per round.
         batch_size: a client with fewer samples uses all of them as one batch.
         lr: learning rate.
-        momentum: of SGD, of a buffer that starts empty in every round.
-        proximal: mu of FedProx, the pull mu/2 |theta - start|^2 towards the start model.
+        momentum: of SGD; the buffer is reset in every round.
+        proximal: mu of FedProx, whose loss has the term mu/2 |theta - start|^2.
         clip: largest norm of a gradient, None for no limit.
-        optimiser: "sgd", or "adam" with PyTorch's defaults and a state that starts empty in every
-            round.
-        layers: "all", or "last": only the last one is trained (IFCA's code for FEMNIST).
+        optimiser: "sgd", or "adam" with PyTorch's defaults; the state is reset in every round.
+        layers: "all", or "last" to train only the last layer (IFCA's code for FEMNIST).
     """
 
     epochs: int = Field(ge=1)
@@ -48,7 +47,7 @@ class LocalSettings:
 
 @dataclass(frozen=True)
 class Workload:
-    """Everything that an update of a client depends on, but its start model and the round."""
+    """Everything a client's update depends on, except its start model and the round."""
 
     build: Callable[[], nn.Module]
     task: Task
@@ -64,12 +63,12 @@ class Workload:
 
     @cached_property
     def network(self) -> nn.Module:
-        """A network to look at."""
+        """A network of this workload, for its structure only."""
         with torch.random.fork_rng(devices=[]):
             return self.build()
 
     def order(self, client: int, round_: int, epoch: int) -> np.ndarray:
-        """Rows of a client's samples in the order in which an epoch sees them."""
+        """A client's rows in the random order of an epoch."""
         rng = generator(self.seed, "batches", client, round_, epoch)
         return rng.permutation(self.federation.train[client])
 
@@ -83,9 +82,9 @@ class Workload:
         return [rows[first : first + size] for first in range(0, len(rows), size)]
 
     def inputs(self, rows: np.ndarray) -> Tensor:
-        """What the network sees of pooled `rows`."""
+        """Inputs of the network for pooled `rows`."""
         return self.task.inputs(torch.from_numpy(rows).to(self.device))
 
     def targets(self, rows: np.ndarray, client: int) -> Tensor:
-        """The right answers for pooled `rows` in the labels of `client`."""
+        """Targets for pooled `rows` in the labels of `client`."""
         return self.task.targets(torch.from_numpy(rows).to(self.device), self.label_maps[client])

@@ -1,15 +1,15 @@
-"""One-shot methods, one module each: which clients are related, found before training.
+"""One-shot methods, one module each: they find related clients before training.
 
     Settings
     relate(clients, encoder, settings, seed) -> Relatedness, rows of the table of comparisons
 
-One that can use the network of a run in place of an encoder also has
+A method that can use the network of a run instead of an encoder also has
 
-    profile(folder of the run, dataset, federation, device) -> what `relate` is given as the encoder
+    profile(folder of the run, dataset, federation, device) -> the `encoder` argument of `relate`
 
-The clients' images are where the network is, and without one on the CPU.
+The clients' images are on the network's device, or on the CPU if there is no network.
 
-The name in the ledger is the module's; `method: {name: one_shot}` trains with what was found.
+The name in the ledger is the module's name; `method: {name: one_shot}` trains with the result.
 """
 
 from clustered_fl.options import module_called

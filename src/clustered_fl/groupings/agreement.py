@@ -11,9 +11,9 @@ def agreement(related: np.ndarray, true: np.ndarray) -> dict[str, float]:
 
     Returns:
         ari: adjusted Rand index of the connected components, 1 for equal partitions.
-        components: their number.
-        recall: share of the pairs of one true group that are related, NaN if there are none.
-        false_edges: the same share of the pairs of different true groups.
+        components: number of connected components.
+        recall: fraction of pairs within a true group that are related, NaN if there are none.
+        false_edges: fraction of pairs across true groups that are related, NaN if there are none.
     """
     found, upper = components(related), np.triu_indices(len(true), 1)
     same, edge = (true[:, None] == true[None, :])[upper], related[upper] > 0

@@ -1,4 +1,4 @@
-"""What a one-shot method may look at: the images of each client, without labels."""
+"""The data of a one-shot method: the images of each client, without labels."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +22,12 @@ class Clients:
     """The clients' images, and the true groups for scoring only.
 
     Attributes:
-        x: uint8 [N, C, H, W], all images, on the device of the network, if there is one.
+        x: uint8 [N, C, H, W], all images, on the network's device, if there is a network.
         rows: of each client, newcomers last.
-        number: M, clients that are there from the start.
+        number: M, clients without newcomers.
         groups: [M] true groups.
-        replaced: clients that some newcomer was before its data changed.
-        done: what was finished before an interruption, in a job that keeps it.
+        replaced: clients whose data change; each returns as a newcomer.
+        done: finished parts of the job, kept over interruptions.
     """
 
     x: Tensor
@@ -48,7 +48,7 @@ def clients_of(
     device: torch.device | str = "cpu",
     done: Resumable | None = None,
 ) -> Clients:
-    """The clients of a federation; an InputError if the data are no images."""
+    """The clients of a federation; InputError if the data are not images."""
     if dataset.x.ndim != 4:
         raise InputError(f"{dataset.name} has no images; this grouping needs images")
     x, number = torch.from_numpy(dataset.x).to(device), federation.clients

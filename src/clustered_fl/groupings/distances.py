@@ -1,4 +1,4 @@
-"""Clients related by the distance of a few points of each (FLT Algorithm 2, lines 16 and 17)."""
+"""Relatedness by distances between clients' points (FLT Algorithm 2, lines 16 and 17)."""
 
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ Order = Literal["client", "leaf"]
 
 
 def linked(signatures: np.ndarray, points: np.ndarray, settings: Any) -> Relatedness:
-    """Relate the clients whose points are close, and place those that have a signature only.
+    """Relate clients with close points, and place newcomers, which have signatures only.
 
     `signatures` are [M + newcomers, k, e], `points` [M, k, u]; `settings` as in `flt.Settings`.
     """
@@ -36,11 +36,11 @@ def linked(signatures: np.ndarray, points: np.ndarray, settings: Any) -> Related
 
 
 def client_distances(points: np.ndarray, kind: Distance) -> np.ndarray:
-    """Distance of every two clients with points [M, k, u]: float32 [M, M].
+    """Distances between clients with points [M, k, u]: float32 [M, M].
 
     "minimum" is the printed formula: the smallest distance between a point of one and a point of
-    the other. "matching" is the authors' code: the points are paired so that the sum of squared
-    distances is smallest, and the distance is the root of that sum divided by k.
+    the other. "matching" is the authors' code: points are matched to minimise the sum of squared
+    distances, and the distance is the root of that sum divided by k.
     """
     clients, k, _ = points.shape
     found = np.zeros((clients, clients), dtype=np.float32)
@@ -53,7 +53,7 @@ def client_distances(points: np.ndarray, kind: Distance) -> np.ndarray:
 
 
 def _between(apart: np.ndarray, kind: Distance) -> np.ndarray:
-    """Distance of one client to others, from those of their points [others, k, k]."""
+    """Distances of one client to others, from the distances of their points [others, k, k]."""
     if kind == "minimum":
         return apart.min((1, 2))
     squared, k = apart**2, apart.shape[1]
@@ -64,7 +64,7 @@ def _between(apart: np.ndarray, kind: Distance) -> np.ndarray:
 def threshold(distances: np.ndarray, gamma: float) -> np.ndarray:
     """Related where the distance is below gamma, and every client to itself: uint8 [M, M].
 
-    As in FLT's text and code; the printed Sign(A - gamma) has the opposite sense, and -1 and 1.
+    As in FLT's text and code; the printed Sign(A - gamma) has the opposite sign, and values -1, 1.
     """
     related = (distances < gamma).astype(np.uint8)
     np.fill_diagonal(related, 1)
@@ -77,12 +77,12 @@ def components(related: np.ndarray) -> np.ndarray:
 
 
 def ward(related: np.ndarray, groups: int, order: Order = "client") -> np.ndarray:
-    """Disjoint clusters of the rows of the relatedness [M, M] by Ward's method: int64 [M].
+    """Clusters of the rows of the relatedness [M, M] by Ward's method: int64 [M].
 
     Args:
-        order: "client" is right. "leaf" is a mistake of the authors' code (`cluster.py`, line 531):
-            cluster numbers in the order of clients are read as if they were in the order of the
-            dendrogram's leaves, which mixes the clusters unless the clients came sorted.
+        order: "client" is correct. "leaf" is a bug of the authors' code (`cluster.py`, line 531):
+            cluster numbers in the order of clients are read in the order of the dendrogram's
+            leaves, which mixes the clusters unless clients are sorted.
     Raises: InputError if there are fewer clients than clusters.
     """
     if not 1 <= groups <= len(related):
@@ -104,10 +104,10 @@ def same_group(groups: np.ndarray) -> np.ndarray:
 
 
 def place(newcomers: np.ndarray, known: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """A client of the cluster whose mean signature is nearest, for each newcomer: int64 [n].
+    """For each newcomer a client of the cluster with the nearest mean signature: int64 [n].
 
-    FLT section III-B4, left to future work there. Centres have no order, so that the signatures
-    [M, k, e] of a cluster are averaged over all their centres.
+    FLT section III-B4, which leaves it to future work. Centres have no order, so the signatures
+    [M, k, e] of a cluster are averaged over all centres.
     """
     hosts = np.unique(groups, return_index=True)[1]
     means = np.stack([known[groups == group].mean((0, 1)) for group in range(len(hosts))])

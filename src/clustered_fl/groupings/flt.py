@@ -1,15 +1,15 @@
 """FLT's client relatedness (Jamali-Rad, Abdizadeh, Singh, TNNLS 2022, Algorithm 2, "FCR").
 
-Every client embeds its images with an autoencoder and sends the centres of a k-means; the server
-lays all centres out by UMAP, and two clients are related if their points are close. The paper's
-text and its code differ in most steps; every difference is a setting with the printed default:
+Every client embeds its images with an autoencoder and sends k-means centres of the codes. The
+server embeds all centres with UMAP, and relates two clients if their points are close. The paper
+and its code differ in most steps; each difference is a setting whose default is the printed
+version:
 
-    k         5 printed; in the code the number of labels that a client of the scenario holds,
-              which the server cannot know
-    distance  minimum over pairs of points printed; minimum-cost matching in the code
-    manifold  UMAP's own layout here; in the code each client is placed by itself (`transform`)
-    tuning    every client by itself printed; see `encoders.tuning` for the code's
-    order     "leaf" is a mistake of the code, see `distances.ward`
+    k         printed: 5; code: the number of labels of a client, which the server cannot know
+    distance  printed: minimum over pairs of points; code: minimum-cost matching
+    manifold  here: UMAP's own layout; code: each client is placed separately (`transform`)
+    tuning    printed: every client separately; for the code see `encoders.tuning`
+    order     "leaf" is a bug of the code, see `distances.ward`
 """
 
 from collections.abc import Iterator
@@ -37,10 +37,10 @@ from clustered_fl.records.relatedness import Relatedness
 
 @dataclass(frozen=True, config=STRICT)
 class Comparison:
-    """Settings to compare; every combination is measured against the true groups.
+    """Settings to compare; every combination is scored against the true groups.
 
     Attributes:
-        seeds: of UMAP, 0 to this number.
+        seeds: number of UMAP seeds, from 0.
         k: other numbers of centres.
         gammas: thresholds.
     """
@@ -58,16 +58,16 @@ class Settings:
         k: centres per client.
         tuning: how the encoder is fine-tuned, "none" for Enc1.
         tuning_epochs: J.
-        batch_size, lr: of the fine-tuning, by Adam.
+        batch_size, lr: of fine-tuning with Adam.
         manifold: settings of UMAP.
         distance: between clients.
-        gamma: two clients closer than this are related; in UMAP's units.
+        gamma: clients closer than this are related, in units of UMAP's layout.
         case: what is averaged: "relatedness" (Algorithm 3, case I) or "groups" (case II).
-        groups: number of disjoint clusters by Ward's method; None: the connected components.
+        groups: number of clusters by Ward's method; None for connected components.
         order: of Ward's cluster numbers.
-        again: find the relatedness once more with the newcomers, in fine-tune mode (Algorithm 3,
-            line 25).
-        compare: other settings to measure.
+        again: find the relatedness again with the newcomers, with fine-tuning (Algorithm 3, line
+            25).
+        compare: other settings to score.
     """
 
     k: int = Field(default=5, ge=1)
@@ -86,7 +86,7 @@ class Settings:
 
 
 def relate(clients: Clients, encoder: Autoencoder | None, settings: Settings, seed: int) -> Found:
-    """Relate the clients by the server's encoder, and measure how other settings would have done.
+    """Relate the clients with the server's encoder, and score other settings.
 
     Returns: the relatedness, and one row per combination of `settings.compare`: k, distance, gamma,
         umap_seed, and the measures of `agreement`.
@@ -107,7 +107,7 @@ def _signatures(
 ) -> dict[int, np.ndarray]:
     """Signatures of all clients, newcomers last, for each number of centres: k -> [n, k, e].
 
-    Those from before an interruption are not found again where clients do not need each other.
+    After an interruption, finished ones are reused if clients do not depend on each other.
     """
     training = TrainingSettings(settings.tuning_epochs, settings.batch_size, settings.lr)
     done, every = clients.done or Resumable(), range(len(clients.rows))
@@ -130,9 +130,9 @@ def _relatedness(signatures: np.ndarray, number: int, settings: Settings, seed: 
 
 
 def _later(clients: Clients, encoder: Autoencoder, settings: Settings, seed: int) -> np.ndarray:
-    """Relatedness of all clients that are there after newcomers have joined: uint8 [n, n].
+    """Relatedness of all clients after newcomers have joined: uint8 [n, n].
 
-    Every client fine-tunes the encoder on the data it has then; a replaced one is alone.
+    Every client fine-tunes the encoder on its data at that time; a replaced client is isolated.
     """
     tuning = replace(settings, tuning="independent")
     sent = _signatures(clients, encoder, tuning, (settings.k,), seed)[settings.k]

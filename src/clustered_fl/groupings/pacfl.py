@@ -1,21 +1,23 @@
-"""PACFL: clients compared by the angles between the subspaces that their images span.
+"""PACFL: clients compared by principal angles between the subspaces of their images.
 
 Vahidian, Morafah, Wang, Kungurtsev, Chen, Shah, Lin, "Efficient Distribution Similarity
 Identification in Clustered Federated Learning via Principal Angles Between Client Data Subspaces"
-(AAAI 2023, arXiv:2209.10526). Every client sends p left singular vectors of its data matrix, one
-image a column; the server takes the principal angles between two clients' spans as their distance
-and clusters hierarchically. What is open or differs is a setting:
+(AAAI 2023, arXiv:2209.10526). Every client sends p left singular vectors of its data matrix, with
+one image per column. The server takes principal angles between two clients' spans as their distance
+and clusters hierarchically. Open or differing points:
 
-    measure    "smallest" principal angle or "sum" of all, both in the paper. Images that are not
-               centred share their mean, which makes the smallest angle small for all, hence the
-               default. The paper's sum is of angles between vectors of equal rank, whose arbitrary
-               signs its code keeps; ours is of the principal angles, which depend on the spans
-    threshold  beta, in degrees: clusters farther apart are not joined. Or `clusters`, their number
-    linkage    weighted (WPGMA): what the authors' script calls average weighs both clusters that it
-               merges alike, whatever their sizes
+    measure    "smallest" principal angle or "sum" of all; both are in the paper. Uncentred images
+               share their mean, which makes the smallest angle small for all pairs, hence the
+               default. The paper sums angles between vectors of equal rank, and its code keeps
+               their arbitrary signs; here the principal angles are summed, which depend on the
+               spans only
+    threshold  beta, in degrees: clusters farther apart are not merged; or `clusters`, their number
+    linkage    weighted (WPGMA): the "average" of the authors' script gives both merged clusters
+               equal weight, whatever their sizes
 
-This is the printed method, which looks at no label. The authors' public code decomposes the images
-of every label and takes the smallest angle between two vectors (`hierarchical_clustering.py`).
+This is the printed method, which uses no labels. The authors' public code decomposes the images of
+each label separately and takes the smallest angle between two vectors
+(`hierarchical_clustering.py`).
 """
 
 from typing import Any, Literal
@@ -41,10 +43,10 @@ class Settings:
     """Settings of PACFL.
 
     Attributes:
-        vectors: p, of each client; 3 to 5 in the paper.
+        vectors: p, number of singular vectors of each client; 3 to 5 in the paper.
         measure: of the principal angles of two clients.
-        clusters: their number; None: by the threshold.
-        threshold: in degrees; None: by the number.
+        clusters: number of clusters; None to use the threshold.
+        threshold: in degrees; None to use the number of clusters.
     """
 
     vectors: int = Field(default=3, ge=1)
@@ -76,14 +78,14 @@ def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Fou
 
 
 def basis(pixels: np.ndarray, vectors: int) -> np.ndarray:
-    """First left singular vectors [pixels, p] of images [n, pixels]; an InputError if too few."""
+    """First left singular vectors [pixels, p] of images [n, pixels]; InputError if too few."""
     if vectors > min(pixels.shape):
         raise InputError(f"{vectors} singular vectors of {len(pixels)} images; too few images")
     return np.linalg.svd(pixels.T.astype(np.float64), full_matrices=False)[0][:, :vectors]
 
 
 def apart(bases: np.ndarray, measure: str) -> np.ndarray:
-    """Distance of every two clients in degrees, float64 [M, M]."""
+    """Distances between clients in degrees, float64 [M, M]."""
     found = np.zeros((len(bases), len(bases)))
     for first, second in zip(*np.triu_indices(len(bases), 1), strict=True):
         angles = np.rad2deg(subspace_angles(bases[first], bases[second]))
@@ -92,7 +94,7 @@ def apart(bases: np.ndarray, measure: str) -> np.ndarray:
 
 
 def joined(distances: np.ndarray, settings: Settings) -> np.ndarray:
-    """Clusters by weighted linkage, int64 [M]; an InputError if there are fewer clients."""
+    """Clusters by weighted linkage, int64 [M]; InputError if there are too few clients."""
     if settings.clusters and settings.clusters > len(distances):
         raise InputError(f"{settings.clusters} clusters of {len(distances)} clients; too many")
     if len(distances) == 1:

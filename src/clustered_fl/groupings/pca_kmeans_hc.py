@@ -1,8 +1,8 @@
-"""PCA+kM+HC, FLT's linear baseline, after Dennis et al. 2021 and as FLT's code does it.
+"""PCA+kM+HC, FLT's linear baseline after Dennis et al. (2021), as in FLT's code.
 
-Every client projects its pixels on principal components *of its own*, clusters them by k-means and
-sends the centres; the server compares them as they are. The clients' bases are not aligned, so that
-the k-th coordinate means something else for every client: so it is in the published numbers.
+Every client projects its pixels on *its own* principal components, clusters them by k-means and
+sends the centres, which the server compares. The clients' bases are not aligned, so a coordinate
+has a different meaning for each client. The published numbers have the same flaw.
 """
 
 from typing import Literal
@@ -29,9 +29,9 @@ class Settings:
         dimensions: principal components; a client with fewer samples repeats them.
         k: centres per client.
         distance: between clients.
-        gamma: two clients closer than this are related.
+        gamma: clients closer than this are related.
         case: what is averaged, "relatedness" or disjoint "groups".
-        groups: number of disjoint clusters by Ward's method; None: the connected components.
+        groups: number of clusters by Ward's method; None for connected components.
         order: of Ward's cluster numbers, see `distances.ward`.
     """
 
@@ -65,8 +65,8 @@ def relate(clients: Clients, encoder: Autoencoder | None, settings: Settings, se
 def principal_components(pixels: np.ndarray, dimensions: int) -> np.ndarray:
     """Scores [n', dimensions] of one client's images [n, pixels] on its own principal components.
 
-    With fewer samples than components the rows are repeated until there are enough, as in the code;
-    the components beyond the rank are then arbitrary and their scores zero.
+    With fewer samples than components, rows are repeated as in the code; components beyond the rank
+    are arbitrary, and their scores are zero.
 
     Raises: InputError if there are more components than pixels.
     """
@@ -77,5 +77,5 @@ def principal_components(pixels: np.ndarray, dimensions: int) -> np.ndarray:
         )
     rows = np.resize(np.arange(len(pixels)), max(len(pixels), dimensions))
     model = PCA(dimensions, svd_solver="full")
-    with np.errstate(invalid="ignore"):  # equal images have no variance to explain
+    with np.errstate(invalid="ignore"):  # identical images have no variance
         return model.fit_transform(pixels[rows].astype(np.float64)).astype(np.float32)

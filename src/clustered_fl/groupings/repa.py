@@ -1,20 +1,19 @@
 """REPA: clients described by statistics of their embedded images (Radovič and Pejović).
 
-e_i = S(phi(X_i)): a network phi, in evaluation mode and with the pixels normalised as it was
-trained, maps client i's images to codes, S keeps statistics of each of their dimensions, and
-k-means clusters the clients (eq. 5). No client trains and no label is looked at, so that clients
-that come later, or only ever use a model, are placed like the others. What the paper leaves open is
-a setting:
+e_i = S(phi(X_i)): a network phi, in evaluation mode and with the pixel normalisation of its
+training, maps client i's images to codes, S computes statistics of each dimension, and k-means
+clusters the clients (eq. 5). No client trains and no labels are used, so clients that join later,
+or only use a model, are placed like the others. What the paper leaves open is a setting:
 
-    round       trained "for a predefined number of epochs", not how many; default: all of them
+    round       trained "for a predefined number of epochs", unspecified; default: all rounds
     statistics  mean and three quartiles for Fig. 1, which "yield the best overall correlation",
-                mean and deviation for Fig. 5; not said for the others
-    normalise   the paper mentions none; the authors' follow-up code divides every e_i by its length
-                (`src/clustering/clusterer.py`), and so is the default. Without, a dimension counts
-                by its scale and a client by the length of its vector
+                mean and deviation for Fig. 5; unspecified for the others
+    normalise   not mentioned; the authors' follow-up code divides every e_i by its length
+                (`src/clustering/clusterer.py`), which is the default here. Otherwise the scale of
+                a dimension and the length of a client's vector have influence
 
-phi is the encoder of a run (`profiler:`; reconstruction 0 makes it the paper's CLF, 1 its AE, and
-between them it is the SAE) or an autoencoder that the server has trained before (`encoder:`).
+phi is the encoder of a run (`profiler:`; the paper's CLF with reconstruction 0, its AE with 1, and
+its SAE in between) or an autoencoder that the server has trained (`encoder:`).
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +38,7 @@ from clustered_fl.models.autoencoder import Autoencoder
 from clustered_fl.options import STRICT
 
 profile = load_profiler
-"""The network of a run can take the place of an encoder."""
+"""The network of a run can be used instead of an encoder."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -49,9 +48,9 @@ class Settings:
     Attributes:
         clusters: k of k-means.
         statistics: of every dimension of the codes.
-        normalise: divide every client's vector by its length.
-        round: of the profiler's run after which its network is taken; None: the last.
-        measure: what else to measure.
+        normalise: divide each client's vector by its length.
+        round: round of the profiler's run whose network is used; None for the last.
+        measure: additional measurements.
     """
 
     clusters: int = Field(ge=1)
@@ -64,11 +63,11 @@ class Settings:
 def relate(
     clients: Clients, encoder: Profiler | Autoencoder | None, settings: Settings, seed: int
 ) -> Found:
-    """Cluster the clients, place the newcomers, and measure what the settings ask for.
+    """Cluster the clients, place the newcomers, and take the additional measurements.
 
     Returns: the relatedness, whose signatures are the clients' vectors [n, 1, d], and the rows of
         `profiles.measurements`.
-    Raises: InputError if there is no network, or it cannot be what the settings ask for.
+    Raises: InputError if there is no network, or it does not support the settings.
     """
     if encoder is None:
         raise InputError("grouping repa needs a network; name one with `profiler:` or `encoder:`")
@@ -97,7 +96,7 @@ def relate(
 
 
 def _encode(encoder: Profiler | Autoencoder, rounds: int | None) -> Callable[[Tensor], np.ndarray]:
-    """What gives the codes of images uint8 [n, C, H, W]."""
+    """A function from images uint8 [n, C, H, W] to their codes."""
     if isinstance(encoder, Profiler):
         return partial(encoder.codes, network=encoder.network(rounds))
     if rounds is not None:

@@ -1,4 +1,4 @@
-"""What a client sends, the centres of its embedded images, and where they lie on a manifold."""
+"""Signatures of clients, the k-means centres of their codes, and their UMAP embedding."""
 
 import warnings
 
@@ -18,11 +18,11 @@ class Manifold:
     """Settings of UMAP; the defaults are the library's and those of FLT's code.
 
     Attributes:
-        neighbours: of a point that UMAP takes as near it.
-        min_dist: how close points may lie.
-        dimensions: u of the result.
-        transform: place every client's points by themselves after UMAP has seen all, as in FLT's
-            code, which adds noise; otherwise where UMAP's fit has put them.
+        neighbours: UMAP's `n_neighbors`.
+        min_dist: UMAP's `min_dist`, the least distance between points.
+        dimensions: u of the embedding.
+        transform: after the fit, embed each client's points again separately, as in FLT's code,
+            which adds noise; otherwise use the fitted positions.
     """
 
     neighbours: int = Field(default=15, ge=2)
@@ -40,7 +40,7 @@ def signature(embedding: np.ndarray, k: int, seed: int, client: int) -> np.ndarr
         )
     draw = int(generator(seed, "signature", client).integers(2**31))
     means = KMeans(k, n_init=10, random_state=draw)
-    with warnings.catch_warnings():  # centres coincide if there are fewer different images than k
+    with warnings.catch_warnings():  # centres coincide if fewer than k images are distinct
         warnings.simplefilter("ignore", ConvergenceWarning)
         return means.fit(embedding.astype(np.float64)).cluster_centers_.astype(np.float32)
 
@@ -48,10 +48,10 @@ def signature(embedding: np.ndarray, k: int, seed: int, client: int) -> np.ndarr
 def on_manifold(signatures: np.ndarray, settings: Manifold, seed: int) -> np.ndarray:
     """Signatures [M, k, e] as points of a low-dimensional manifold: float32 [M, k, u] (line 14).
 
-    Those of a single client stay as they are. Results of UMAP differ from seed to seed, and with
-    other versions of the library or other processors.
+    The signature of a single client is returned unchanged. UMAP's results depend on the seed, the
+    version of the library and the processor.
 
-    Raises: InputError if a neighbourhood would hold all centres or more.
+    Raises: InputError if there are not more centres than neighbours.
     """
     clients, k, _ = signatures.shape
     if clients == 1:

@@ -1,19 +1,18 @@
-"""WD: clients described by what their own training changes in a model (Briggs, Fan, Andras 2020).
+"""WD: clients compared by their weight updates after local training (Briggs, Fan, Andras 2020).
 
-e_i = theta^T - theta_i^{T+1}: every client, the newcomers too, trains the network of a run for f
-epochs on its own labelled images, and the changes are clustered. It is REPA's baseline; a client
-that cannot train, or has no labels, cannot be placed. Briggs et al. cluster hierarchically; REPA
-replaces that by k-means, which can place newcomers. It does not say T, the optimiser, or whether
-vectors are divided by their lengths:
+e_i = theta^T - theta_i^{T+1}: every client, including newcomers, trains the network of a run for f
+epochs on its own labelled images, and the updates are clustered. It is REPA's baseline; a client
+that cannot train or has no labels cannot be placed. Briggs et al. cluster hierarchically; REPA uses
+k-means, which can place newcomers. REPA does not state T, the optimiser, or a normalisation:
 
     round      T; default: after all rounds of the profiler's run
-    training   of the f epochs (`epochs`); default: Adam, 0.001 and batches of 32, like REPA's run
-    normalise  divide every change by its length, as the authors' follow-up code does. Without, a
-               client's number of steps, and so of images, decides
+    training   of the f epochs (`epochs`); default: Adam, 0.001, batches of 32, like REPA's run
+    normalise  divide each update by its length, as in the authors' follow-up code. Otherwise the
+               number of a client's steps, and so of its images, dominates
 
-Trained are the encoder and the classifier, by the cross-entropy alone, whatever else the run has
-trained. The changes themselves are not kept: the signatures are points with the same lengths,
-distances and angles (`profiles.updates`).
+Encoder and classifier are trained with the cross-entropy only, whatever the run has trained. The
+updates are not stored: signatures are points with the same lengths, distances and angles
+(`profiles.updates`).
 """
 
 from dataclasses import field
@@ -35,7 +34,7 @@ from clustered_fl.groupings.profiles.updates import Span, updates
 from clustered_fl.options import STRICT
 
 profile = load_profiler
-"""The network of a run takes the place of an encoder."""
+"""The network of a run is used instead of an encoder."""
 TRAINING = LocalSettings(epochs=1, batch_size=32, lr=1e-3, optimiser="adam")
 
 
@@ -46,9 +45,9 @@ class Settings:
     Attributes:
         clusters: k of k-means.
         training: of every client; its epochs are f, 1 or 2 in the paper.
-        normalise: divide every change by its length.
-        round: T, None for the last of the profiler's run.
-        measure: what else to measure.
+        normalise: divide each update by its length.
+        round: T; None for the last round of the profiler's run.
+        measure: additional measurements.
     """
 
     clusters: int = Field(ge=1)
@@ -59,10 +58,10 @@ class Settings:
 
 
 def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Found:
-    """Let all clients train, cluster those that are there and place the newcomers.
+    """Train all clients, cluster those without newcomers, and place the newcomers.
 
     Returns: the relatedness and the rows of `profiles.measurements`.
-    Raises: InputError if there is no run to take the model of, or it cannot be what is asked for.
+    Raises: InputError if there is no profiler, or it does not support the settings.
     """
     if not isinstance(encoder, Profiler):
         raise InputError("grouping wd needs the model of a run; name one with `profiler:`")
@@ -81,7 +80,7 @@ def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Fou
         new = [torch.from_numpy(np.concatenate(part)) for part in parts]  # images and labels
         ends = np.cumsum([len(probe.labels) for probe in probes])
         rows = np.split(np.arange(ends[-1]), ends[:-1])
-        maps = federation.label_maps[list(references)]  # a new client has the names of its like
+        maps = federation.label_maps[list(references)]  # labels of the client it resembles
         found = updates(encoder, now, *new, rows, maps, settings.training, seed)
         return clusters.nearest(span.place(found))
 

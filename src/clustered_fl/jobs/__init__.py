@@ -1,1 +1,1 @@
-"""What one job of the workflow computes, and the record that it leaves."""
+"""The jobs of the workflow; each computes one thing and writes its record."""

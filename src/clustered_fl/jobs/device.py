@@ -1,4 +1,4 @@
-"""Where a job computes, and what PyTorch is told before it does."""
+"""The device of a job, and PyTorch's global settings."""
 
 import os
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __numerics__ = NUMERICS
 
 
 def prepared(name: str, tell: Callable[[str], None] = lambda line: None) -> torch.device:
-    """The device of a job as `choose_device`, told; from now on PyTorch is deterministic."""
+    """Choose and report the device (`choose_device`), and make PyTorch deterministic."""
     device = choose_device(name)
     make_deterministic(device)
     tell(f"on {device_name(device)}")
@@ -21,7 +21,7 @@ def prepared(name: str, tell: Callable[[str], None] = lambda line: None) -> torc
 
 
 def choose_device(name: str) -> torch.device:
-    """The device "cpu", "cuda" (InputError if absent) or "auto" (CUDA where there is one)."""
+    """The device "cpu", "cuda" (InputError if absent) or "auto" (CUDA if there is a GPU)."""
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("device cuda asked for but no CUDA GPU is visible; use device=cpu or auto")
     cuda = name == "cuda" or (name == "auto" and torch.cuda.is_available())
@@ -29,13 +29,13 @@ def choose_device(name: str) -> torch.device:
 
 
 def make_deterministic(device: torch.device) -> None:
-    """Let PyTorch compute the same bits in every run, one thread per operation."""
-    torch.set_num_threads(1)  # parallelism is over clients; threads inside an operation collapse
+    """Make PyTorch give the same bits in every run, with one thread per operation."""
+    torch.set_num_threads(1)  # clients run in parallel; threads within operations slow each other
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # costs a pass over every buffer
-    if device.type == "cuda":  # what deterministic products need, before the first of them
+    torch.utils.deterministic.fill_uninitialized_memory = False  # saves a pass over every buffer
+    if device.type == "cuda":  # required for deterministic products, before the first one
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        # TF32 reads ten bits of a factor, so that a GPU would not agree with a CPU to rounding. It
-        # is PyTorch's default in convolutions and recurrent layers.
+        # TF32 keeps ten bits of a factor, so a GPU would not agree with a CPU to rounding. It is
+        # PyTorch's default in convolutions and recurrent layers.
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.allow_tf32 = False

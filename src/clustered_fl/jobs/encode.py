@@ -1,4 +1,4 @@
-"""One encoder: an autoencoder trained before any client is known; it leaves a record."""
+"""One encoder: an autoencoder trained before any client is known, and its record."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +37,7 @@ def execute(
 ) -> None:
     """Train an encoder on the dataset in the file `data`, and write its record to `out`.
 
-    `saved` is its checkpoint, deleted when the record is whole.
+    `saved` is its checkpoint, deleted when the record is complete.
     """
     place, dataset = prepared(device, tell), datasets.load(data, config.get("dataset"))
     identity = digest([config, origin.code, dataset.digest, str(place), torch.__version__])
@@ -72,11 +72,11 @@ def trained(
     tell: Callable[[str], None],
     done: Resumable | None = None,
 ) -> tuple[Autoencoder, list[float]]:
-    """An autoencoder of the training images, and the mean squared error of each epoch.
+    """Train an autoencoder on the training images; also returns each epoch's mean squared error.
 
-    It continues after the epochs that are `done`.
+    Training resumes after the epochs in `done`.
 
-    Raises: InputError if there is no such autoencoder, or it has no such settings.
+    Raises: InputError if the autoencoder or a setting is unknown.
     """
     done = done or Resumable()
     settings = call(TrainingSettings, "training of the encoder", training)
@@ -103,7 +103,7 @@ def trained(
 
 
 def _tested(network: Autoencoder, dataset: Dataset, device: torch.device, out: Path) -> float:
-    """The mean squared error on some test images, of which pictures are written to `out`."""
+    """The mean squared error on some test images; writes example pictures to `out`."""
     rows = np.arange(dataset.train_rows, len(dataset.y))
     chosen = generator(SEED, "encoder tests").permutation(rows)[:TESTED]
     tests = (torch.from_numpy(dataset.x[chosen]).float() / 255).to(device)

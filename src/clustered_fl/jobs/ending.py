@@ -1,4 +1,4 @@
-"""How a job ends: exit code 0 when it is done, 2 with a sentence, 128 + n after signal n."""
+"""Exit codes of a job: 0 for success, 2 for an error in one sentence, 128 + n for signal n."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,14 +7,14 @@ from clustered_fl.errors import InputError, InterruptionError
 
 
 def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:
-    """Do a job, `tell` what kept it from its end in one sentence, and return its exit code."""
+    """Run a job and return its exit code; `tell` receives one sentence if it fails."""
     try:
         job()
     except InputError as error:
         tell(f"error: {error}")
         return 2
     except InterruptionError as error:
-        with suppress(BrokenPipeError):  # what reads the messages was interrupted too
+        with suppress(BrokenPipeError):  # the reader of the messages was interrupted, too
             tell(str(error))
         return 128 + error.number
     except (MemoryError, RuntimeError) as error:
@@ -26,7 +26,7 @@ def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """PyTorch raises errors of its own, on a CPU without a class."""
+    """PyTorch raises its own errors; on a CPU these have no special class."""
     own = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
     return own or isinstance(error, MemoryError)
 

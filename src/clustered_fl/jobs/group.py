@@ -1,4 +1,4 @@
-"""One grouping: which clients are related, found once before training; it leaves a record."""
+"""One grouping: find related clients once, before training, and write a record."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -42,10 +42,10 @@ def execute(
     """Find a grouping and write it with its record to `out`.
 
     Args:
-        encoder: folder of the encoder, or of the run that is the profiler, where one is needed.
-        saved: checkpoint file, deleted when the record is whole.
-        device: of the network; a grouping without one computes on the CPU.
-    Raises: InputError if the method cannot profile clients by a run, or do what is asked for.
+        encoder: folder of the encoder, or of the profiler's run, if one is needed.
+        saved: checkpoint file, deleted when the record is complete.
+        device: of the network; a grouping without a network uses the CPU.
+    Raises: InputError if the method supports no profiler, or refuses its settings.
     """
     place = prepared(device if encoder else "cpu", tell)
     dataset, options = datasets.load(data, config.get("dataset")), dict(config["method"])
@@ -90,7 +90,7 @@ def _network(
     federation: Federation,
     device: torch.device,
 ) -> Any:
-    """What embeds images: the encoder or the profiler in `folder`, or None."""
+    """The network that embeds images: the encoder or profiler in `folder`, or None."""
     if not config.get("profiler"):
         return load_encoder(folder).to(device) if folder else None
     if not hasattr(method, "profile"):

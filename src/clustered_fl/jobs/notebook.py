@@ -1,4 +1,4 @@
-"""Execute one parameterised notebook and render it as a page that reads offline."""
+"""Execute one parameterised notebook and render it as an offline page."""
 
 import math
 import os
@@ -18,11 +18,11 @@ from clustered_fl.files import replacing
 from clustered_fl.records import index
 
 STYLE = ".celltag_injected-parameters .highlight { max-height: 14em; overflow: auto }"
-"""A table can be made from a hundred runs, whose names would come before what it says."""
+"""Limits the height of the parameters: a table may be made from a hundred runs."""
 
 
 def prepare(notebook: Path, parameters: dict[str, Any], out: Path) -> None:
-    """Write `notebook` with `parameters` and do not execute it.
+    """Write `notebook` with `parameters`, without executing it.
 
     Raises: InputError if it cannot be read or written.
     """
@@ -43,20 +43,20 @@ def execute(
 ) -> None:
     """Run `notebook` with `parameters`; write page and executed notebook when all cells have run.
 
-    Equal records give equal bytes. What has run is in `executed` while it runs, and stays there
-    when a cell fails, with the traceback.
+    Equal records give equal bytes. `executed` contains the cells that have run; after a failure it
+    remains, with the traceback.
 
     Args:
-        parameters: values for the cell tagged `parameters`, but for `records` and `out`.
-        records: index of what it reads, which is written beside `executed`.
-        page: HTML; the executed notebook is written beside it.
-        minutes: all cells together may take.
-    Raises: InputError if a cell fails, kills its kernel or does not end, naming it and `executed`.
+        parameters: values for the cell tagged `parameters`, except `records` and `out`.
+        records: index of the records that it reads, which is written beside `executed`.
+        page: HTML file; the executed notebook is written beside it.
+        minutes: time limit of all cells together.
+    Raises: InputError naming the cell and `executed` if a cell fails, kills its kernel or hangs.
     """
     known = executed.with_suffix(".csv")
     index.write(records, known)
     parameters = {**parameters, "records": str(known), "out": str(page.parent)}
-    # A backend that the caller's shell has chosen would leave the page without pictures.
+    # With another backend, set in the caller's shell, the page would have no pictures.
     os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
     try:
         found = _run(notebook, parameters, executed, minutes)
@@ -80,7 +80,7 @@ def _run(
     begun: list[float] = []
 
     def left(cell: nbformat.NotebookNode) -> int:
-        """Seconds for this cell, since the first began; zero would mean no limit at all."""
+        """Seconds left for this cell, at least 1, because 0 would mean no limit."""
         begun.append(time.monotonic())
         return max(1, math.ceil(begun[0] + 60 * minutes - begun[-1]))
 
@@ -91,7 +91,7 @@ def _run(
         kernel_name="python3",
         progress_bar=False,
         timeout_func=left,
-        # A loaded machine may start a kernel late, and deliver outputs late, in pieces, and in
+        # On a loaded machine a kernel may start late, and outputs may arrive late, in pieces and in
         # another order.
         start_timeout=600,
         iopub_timeout=600,
@@ -102,7 +102,7 @@ def _run(
 
 
 def _lasting(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Without what differs between two executions: times, drawn names, addresses in memory."""
+    """Remove what differs between two executions: times, random names, memory addresses."""
     notebook.metadata.pop("papermill")
     notebook.metadata.language_info = {"name": "python"}
     for cell in notebook.cells:
@@ -117,7 +117,7 @@ def _lasting(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def _last(executed: Path) -> int:
-    """Number of the last cell of code that was begun, as the executed notebook counts them."""
+    """Number of the last code cell that was started, as counted in the executed notebook."""
     cells = nbformat.read(executed, as_version=4).cells
     begun = [cell for cell in cells if cell.metadata.papermill.start_time]
     return sum(cell.cell_type == "code" for cell in begun)

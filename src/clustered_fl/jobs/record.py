@@ -1,4 +1,4 @@
-"""What is written of a run; `clustered_fl.records.reading` says what the files hold."""
+"""Writing of a run's record; `clustered_fl.records.reading` describes the files."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,17 +19,17 @@ from clustered_fl.records.machine import described, peak_memory
 from clustered_fl.records.measurements import Measurements
 
 KEPT_BYTES = 2**26
-"""Models of all groups together that are kept: a record of thousands of clients stays small."""
+"""Most bytes of all groups' models in a record, so that one of thousands of clients is small."""
 Config = dict[str, Any]
-"""What a ledger states of one job, resolved for one scale and seed."""
+"""A job's configuration in a ledger, resolved for one scale and seed."""
 
 
 @dataclass
 class Run:
     """A run in progress, with the method's module and the measurements so far (`rows`).
 
-    `seconds` are those spent on its `completed` rounds, interruptions not counted, and
-    `cpu_seconds` those of all its threads in them, which other jobs disturb less.
+    `seconds` is the wall time of its `completed` rounds without interruptions, and `cpu_seconds`
+    the CPU time of all its threads, which other jobs affect less.
     """
 
     config: Config
@@ -46,7 +46,7 @@ class Run:
 def write(
     run: Run, dataset: Dataset, clients_digest: str, origin: records.Origin, out: Path, workers: int
 ) -> None:
-    """Write the four files of a record; record.json last: its presence means a whole one."""
+    """Write the four files of a record; record.json last, as a mark that it is complete."""
     models = run.state.models
     small = models.numel() * models.element_size() <= KEPT_BYTES
     kept = enumerate(run.state.leaves) if small else ()
@@ -55,7 +55,7 @@ def write(
     with replacing(out / records.MODELS) as beside:
         save_file(tensors, beside)
     records.write_rounds(out / records.ROUNDS, run.rows)
-    # Three digits, because a tiny run takes hundredths.
+    # Three digits, because a tiny run takes hundredths of a second.
     cost = {"seconds": round(run.seconds, 3), "cpu_seconds": round(run.cpu_seconds, 3)}
     cost |= {"peak_memory_mb": peak_memory(), "threads": workers}
     record = _record(run, dataset, clients_digest, origin)

@@ -1,4 +1,4 @@
-"""One study: a computation without training, from clustered_fl.theory; it leaves tables."""
+"""One study: a computation without training, from clustered_fl.theory, that writes tables."""
 
 import platform
 import time
@@ -16,17 +16,17 @@ from clustered_fl.records import seal
 from clustered_fl.records.reading import Origin
 
 SEED = 0
-"""Of all random draws of a study."""
+"""Seed of all random draws of a study."""
 
 
 def execute(config: dict[str, Any], origin: Origin, out: Path) -> None:
     """Call a function below `clustered_fl.theory` and write its tables and a record to `out`.
 
-    Every table becomes `<key>.parquet`; record.json comes last, so that its presence means whole.
+    Every table becomes `<key>.parquet`; record.json is written last, as a mark of completeness.
     `config` has "function" (paper.module.function) and "settings", its arguments.
 
-    Raises: InputError if there is no such function, it has no such setting, or it makes other
-        tables than it declares.
+    Raises: InputError if the function or a setting is unknown, or it returns other tables than it
+        declares.
     """
     compute, started = _function(config["function"]), time.monotonic()
     tables = call(compute, f"study {config['function']}", config["settings"], seed=SEED)

@@ -1,4 +1,4 @@
-"""One run: a federation, a model, local training, a method and a seed; it leaves one record."""
+"""One run: a federation, a model, local training, a method and a seed give one record."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ ROWS = "rows"
 def build_engine(
     config: Config, dataset: Dataset, federation: Federation, device: torch.device, workers: int
 ) -> Engine:
-    """The engine of a run; an InputError if its model or its local training cannot be built."""
+    """The engine of a run; InputError if its model or local training cannot be built."""
     inputs, network = separated(config["model"])
     task = build_task(dataset, device, inputs, network.get("vocabulary", 0))
     shape, classes = dataset.x.shape[1:], len(dataset.classes)
@@ -50,9 +50,9 @@ def build_engine(
 
 
 def begin(config: Config, engine: Engine, grouping: Relatedness | None = None) -> Run:
-    """A run before its first round; its method averages by the grouping, where there is one.
+    """A run before its first round; its method uses the grouping, if there is one.
 
-    Raises: InputError if the method has no such settings, or averages by no grouping.
+    Raises: InputError if a setting is unknown, or the method does not use groupings.
     """
     options, given = dict(config["method"]), {}
     method = load_method(name := options.pop("name", ""))
@@ -66,7 +66,7 @@ def begin(config: Config, engine: Engine, grouping: Relatedness | None = None) -
 
 
 def step(run: Run) -> None:
-    """One round, with the evaluation before it when it is due."""
+    """One round, preceded by an evaluation if one is due."""
     started, keep_every = time.monotonic(), run.config["keep_every"]
     began = time.process_time()
     if run.completed % run.config["evaluate_every"] == 0:
@@ -82,7 +82,7 @@ def step(run: Run) -> None:
 
 
 def _scores(run: Run) -> list[Row]:
-    """Test score of every client, and of newcomers where the method has `newcomer_groups`."""
+    """Test scores of all clients, and of newcomers if the method has `newcomer_groups`."""
     if hasattr(run.method, "before_scores"):
         run.method.before_scores(run.state, run.engine, run.settings, run.completed)
     federation, metric = run.engine.federation, run.engine.task.metric
@@ -100,7 +100,7 @@ def _scores(run: Run) -> list[Row]:
 
 
 def rounds(run: Run) -> Iterator[int]:
-    """Carry a run to its end, with the tests after it; gives the completed rounds after each."""
+    """Complete a run and test at its end; yields the number of completed rounds after each."""
     while run.completed < run.config["rounds"] and not run.state.finished:
         step(run)
         yield run.completed
@@ -110,12 +110,12 @@ def rounds(run: Run) -> Iterator[int]:
 def train(
     run: Run, saved: Path, identity: str, tell: Callable[[str], None], interrupted: list[int]
 ) -> None:
-    """Carry a run to its end, from its checkpoint in `saved` where there is one of this identity.
+    """Complete a run, starting from the checkpoint in `saved` if it has this identity.
 
-    A checkpoint is saved every few minutes, at the end, and when `interrupted` says that a signal
-    has come; progress is told every ten seconds.
+    A checkpoint is saved every few minutes, at the end, and after a signal (`interrupted` is not
+    empty). Progress is reported every ten seconds.
 
-    Raises: InterruptionError after the checkpoint of that round.
+    Raises: InterruptionError after a signal, once the checkpoint is saved.
     """
     _resume(run, saved, identity, tell)
     total, first, began, told = run.config["rounds"], run.completed, time.monotonic(), 0.0
@@ -153,7 +153,7 @@ def _save(run: Run, saved: Path, identity: str) -> None:
 
 def _resume(run: Run, saved: Path, identity: str, tell: Callable[[str], None]) -> None:
     for half in saved.parent.glob(f".{saved.name}.*.part"):
-        half.unlink()  # of a process that was killed while it saved; the lock is ours
+        half.unlink()  # of a process that was killed while saving; we hold the lock
     if (found := checkpoint.load(saved, identity, tell)) is None:
         return
     tensors, content = found
@@ -181,9 +181,9 @@ def execute(
     """Compute a run and write its record to `out`.
 
     Args:
-        saved: checkpoint file, deleted when the record is whole.
-        grouping: folder of the grouping, where the run names one.
-        path: how clients are trained, key of `PATHS`, or "auto".
+        saved: checkpoint file, deleted when the record is complete.
+        grouping: folder of the grouping, if the run names one.
+        path: implementation of local training, key of `engine.training.PATHS`, or "auto".
     """
     place = prepared(device, tell)
     dataset = datasets.load(data, config.get("dataset"))

@@ -1,1 +1,1 @@
-"""What a paper says and what is computed of it: the files under `config/`, read and checked."""
+"""Ledgers, the files in `config/papers/`, and the configuration: reading and checking."""

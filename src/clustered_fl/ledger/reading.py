@@ -1,7 +1,7 @@
 """The ledger of a paper: its tables, runs, groupings, studies, artefacts and claims.
 
-One file per paper, `config/papers/<paper>.yaml`. Adding a run, a seed, an artefact or a claim is an
-edit of that file; unknown keys and dangling names are refused by name.
+One file per paper, `config/papers/<paper>.yaml`. To add a run, a seed, an artefact or a claim, edit
+that file. Unknown keys and names are refused.
 """
 
 import re
@@ -22,7 +22,7 @@ def load_ledger(path: Path) -> Ledger:
     """Read and check a ledger.
 
     Raises:
-        InputError: if it cannot be read, has an unknown key or names something that is not there.
+        InputError: if it cannot be read, or has an unknown key or name.
     """
     written = validated(Written, str(path), read_yaml(path), "key")
     if written.paper != path.stem:
@@ -36,7 +36,7 @@ def load_ledger(path: Path) -> Ledger:
 
 
 def _expanded(written: Written) -> Ledger:
-    """The ledger with what its tables stand for, all names checked."""
+    """The ledger with its tables expanded and all names checked."""
     found = dict(written)
     tables = [expand(written.paper, name, table) for name, table in written.tables.items()]
     for key, model, what in (("runs", Run, "run"), ("groupings", Grouping, "grouping")):
@@ -58,19 +58,19 @@ def _expanded(written: Written) -> Ledger:
 
 
 def _check_names(ledger: Ledger) -> None:
-    """What is computed has a name of its own, and everything that something refers to exists."""
+    """Check that names are unique, and that everything referred to exists."""
     check_names(ledger)
     for user, kind, name in _references(ledger):
         if name not in getattr(ledger, kind):
             one = "study" if kind == "studies" else kind.removesuffix("s")
-            raise InputError(f"{user} names {one} {name!r}, which is not there")
+            raise InputError(f"{user} names {one} {name!r}, which does not exist")
     for user, artefact in ledger.artefacts.items():
         if artefact.cells:
             _check_cells(user, artefact.cells, ledger.tables[artefact.cells.table])
 
 
 def _check_cells(user: str, asked: Selection, table: Table) -> None:
-    """Columns and rows that an artefact shows must be of its table."""
+    """Check that an artefact's columns and rows exist in its table."""
     parts = (("column", asked.columns, table.columns), ("row", asked.rows, table.rows))
     for what, names, known in parts:
         for name in names:
@@ -80,7 +80,7 @@ def _check_cells(user: str, asked: Selection, table: Table) -> None:
 
 
 def _references(ledger: Ledger) -> Iterator[tuple[str, str, str]]:
-    """References: which user names what in which section of the ledger."""
+    """References: entry that refers, section of the ledger, name."""
     yield from (("key_figures", "artefacts", name) for name in ledger.key_figures)
     for user, artefact in ledger.artefacts.items():
         for kind in ("runs", "studies", "groupings", "encoders"):
@@ -96,7 +96,7 @@ def _references(ledger: Ledger) -> Iterator[tuple[str, str, str]]:
 
 
 def _shown(artefact: Artefact, ledger: Ledger) -> Artefact:
-    """An artefact with the records of its cells, and its notebook told of them."""
+    """An artefact with the records of its cells, also as parameters of its notebook."""
     changed: dict[str, Any] = {"published": _with_numbers(artefact.published, ledger)}
     if artefact.cells:
         asked = artefact.cells
@@ -122,7 +122,7 @@ def _read(artefact: Artefact, cells: list[Cell]) -> dict[str, list[str]]:
 
 
 def _told(table: Table, cells: list[Cell]) -> dict[str, Any]:
-    """What a notebook is told of its cells, ready for JSON."""
+    """A notebook's parameters that describe its cells, ready for JSON."""
     columns, rows = (dict.fromkeys(getattr(c, key) for c in cells) for key in ("column", "row"))
     of_column, of_row = {"title", "differs", "truth", "values"}, {"title", "citation", "needs"}
     return {
@@ -136,9 +136,9 @@ _NUMBER = re.compile(r"\{(\w+)\.(\w+)(?::([\w ]+))?\}")
 
 
 def _with_numbers(text: str, ledger: Ledger) -> str:
-    """A text with published numbers in the place of `{column.row}` or `{column.row:number}`.
+    """A text with `{column.row}` and `{column.row:number}` replaced by published numbers.
 
-    Without a name the first number of the cell is meant.
+    Without a name it is the first number of the cell.
     """
 
     def number(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a ledger computes at one scale: settings merged, sweeps written out."""
+"""The entries of a ledger at one scale: settings merged, sweeps expanded."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ from clustered_fl.models import RECONSTRUCTING_MODELS
 from clustered_fl.options import validated
 
 CADENCE = {"evaluate_every", "checkpoint_every", "keep_every"}
-"""Keys of a run that change no result."""
+"""Keys of a run that do not affect its training."""
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `changes` put in, nested dictionaries merged key by key."""
+    """`base` updated with `changes`; nested dictionaries are merged."""
     found = dict(base)
     for key, value in changes.items():
         old = found.get(key)
@@ -34,7 +34,7 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def resolved_encoders(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
-    """Every encoder of the ledger at one scale, settings merged: name -> configuration."""
+    """All encoders at one scale with merged settings: name -> configuration."""
     about = {"paper": ledger.paper, "scale": scale}
     return {
         name: _at(f"encoder {name}", encoder, EncoderConfiguration, scale) | about | {"name": name}
@@ -43,7 +43,7 @@ def resolved_encoders(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]
 
 
 def resolved_groupings(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
-    """Every grouping at one scale: name -> "config", without the seed, and "seeds"."""
+    """All groupings at one scale: name -> "config", without the seed, and "seeds"."""
     found = {}
     for name, grouping in ledger.groupings.items():
         config = _at(f"grouping {name}", grouping, GroupingConfiguration, scale)
@@ -53,7 +53,7 @@ def resolved_groupings(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]
 
 
 def resolved_runs(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
-    """Every run of the ledger at one scale, sweeps written out, settings merged.
+    """All runs at one scale, with expanded sweeps and merged settings.
 
     Returns:
         Run name -> "config", without the seed, "seeds", "memory_mb", "family" (the ledger's name).
@@ -71,7 +71,7 @@ def resolved_runs(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
 def _at(
     what: str, entry: Any, model: type[BaseModel], scale: Scale, swept: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The part of an entry that a scale and a sweep may change, as it is there."""
+    """The part of an entry that a scale or sweep may change, with these changes."""
     config = merged(entry.model_dump(include=set(model.model_fields)), entry.scales.get(scale, {}))
     where = f"{what} at scale {scale}"
     return validated(model, where, merged(config, swept or {}), "key").model_dump()
@@ -80,7 +80,7 @@ def _at(
 def _members(
     name: str, sweep: Sweep | None, scale: Scale
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Names that a run stands for, and what the sweep changes of each."""
+    """Names of the runs of an entry, and the sweep's change in each."""
     if sweep is None:
         yield name, None
         return
@@ -92,7 +92,7 @@ def _members(
 
 
 def record_names(ledger: Ledger) -> list[str]:
-    """Names of everything that leaves records at any scale, and of the sweeps that they are of."""
+    """Names of all records at any scale, and of their sweeps."""
     found = []
     for section in SECTIONS.values():
         for name, entry in getattr(ledger, section).items():
@@ -103,9 +103,9 @@ def record_names(ledger: Ledger) -> list[str]:
 
 
 def check_names(ledger: Ledger) -> None:
-    """Everything that leaves records has a name, and so a folder, of its own.
+    """Check that all records have different names, and so different folders.
 
-    Raises: InputError if two names differ in nothing but capitals, which some disks do not tell.
+    Raises: InputError if names differ only in case, which some file systems ignore.
     """
     for name, count in Counter(map(str.casefold, record_names(ledger))).items():
         if count > 1:
@@ -116,7 +116,7 @@ def check_names(ledger: Ledger) -> None:
 
 
 def changed_at(ledger: Ledger, name: str, scale: Scale) -> bool:
-    """Whether a scale changes what a run or grouping computes, or what that rests on."""
+    """Whether a scale changes a run or grouping, or anything it depends on."""
     entry = (ledger.runs | ledger.groupings | ledger.encoders)[name]
     if entry.scales.get(scale, {}).keys() - CADENCE:
         return True
@@ -125,7 +125,7 @@ def changed_at(ledger: Ledger, name: str, scale: Scale) -> bool:
 
 
 def check_changes(ledger: Ledger) -> None:
-    """What a scale or a sweep makes of an entry must be one again, and fit what it rests on.
+    """Check that entries are valid at every scale, and fit the entries they depend on.
 
     Raises: InputError naming the entry and the scale.
     """
@@ -134,7 +134,7 @@ def check_changes(ledger: Ledger) -> None:
         runs, groupings = resolved_runs(ledger, scale), resolved_groupings(ledger, scale)
         for name, run in runs.items():
             grouping = run["config"]["grouping"]
-            if grouping:  # averaging by the relatedness of other clients means nothing
+            if grouping:  # the relatedness must be of the same clients
                 where, own = f"run {name} at scale {scale}", groupings[grouping]["config"]
                 _require_same_clients(where, run["config"], own, f"its grouping {grouping}")
         for name, grouping in groupings.items():
@@ -142,7 +142,7 @@ def check_changes(ledger: Ledger) -> None:
 
 
 def _check_profiler(where: str, config: dict[str, Any], runs: dict[str, dict[str, Any]]) -> None:
-    """A profiler is one network for all clients, with a code that images can be compared by."""
+    """Check that a profiler has one network for all clients, with an encoder."""
     name = config["profiler"]
     if not name:
         return

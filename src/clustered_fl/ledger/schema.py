@@ -1,4 +1,4 @@
-"""What a ledger may say: the keys of `config/papers/<paper>.yaml`, their types and meanings."""
+"""The schema of ledgers: keys of `config/papers/<paper>.yaml`, their types and meanings."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ from clustered_fl.options import Strict
 Scale = Literal["demo", "desktop", "paper"]
 SCALES: tuple[Scale, ...] = ("demo", "desktop", "paper")
 Word = Literal["sgd", "adam", "all", "last"]
-"""What local training may be told in words."""
+"""Text values in the settings of local training."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,79}")
 RULES = (
@@ -20,11 +20,11 @@ RULES = (
     *("restore_encoder", "restore_grouping", "restore_run"),
 )
 RESERVED = frozenset((*RULES, "none"))
-"""What neither a target nor a record can be called: names of rules, and the word for no name."""
+"""Names that targets and records cannot have: names of rules, and "none"."""
 
 
 def allowed_name(name: str) -> str:
-    """The name, if it can be part of file names, targets and links; InputError if it cannot."""
+    """The name, if it is allowed in file names, targets and links; else InputError."""
     if not _NAME.fullmatch(name):
         raise InputError(
             f"the name {name[:60]!r}; allowed are letters, digits, `_` and `-`, at most 80, the "
@@ -41,7 +41,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 
 Name = Annotated[str, AfterValidator(allowed_name)]
-"""What something is called in file names, targets and links."""
+"""A name that is used in file names, targets and links."""
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Seeds = Annotated[list[Seed], AfterValidator(_distinct)]
 Minutes = dict[Scale, Annotated[float, Field(ge=0)]]
@@ -49,7 +49,7 @@ Notebook = Annotated[str, Field(pattern=r"^(\w[\w.-]*/)*\w[\w.-]*\.ipynb$")]
 
 
 class Sweep(Strict):
-    """One run per value of one setting; the runs are called `<run>_<value>`."""
+    """One run per value of a setting; the runs are called `<run>_<value>`."""
 
     setting: str = Field(description="dotted path into the run, e.g. `federation.samples`")
     values: dict[Scale, Annotated[list[int | float], AfterValidator(_distinct)]] = Field(
@@ -58,7 +58,7 @@ class Sweep(Strict):
 
 
 class Configuration(Strict):
-    """What is trained; a scale and a sweep may change it, and a change trains again."""
+    """Configuration of a training; a scale or sweep may change it, and a change retrains."""
 
     dataset: str = Field(description="key of `config/datasets.yaml`")
     federation: dict[str, Any] = Field(description="kind and its settings")
@@ -81,7 +81,7 @@ class Configuration(Strict):
 
 
 class Computed(Strict):
-    """What every run, grouping and encoder says of itself."""
+    """Keys of every run, grouping and encoder."""
 
     purpose: str = Field(description="what it is for")
     expected: str = Field(
@@ -94,7 +94,7 @@ class Computed(Strict):
 
 
 class Run(Computed, Configuration):
-    """A training: federation x model x local training x method, for some seeds."""
+    """A training: federation, model, local training and method, for some seeds."""
 
     memory_mb: int = Field(default=3000, ge=1, description="memory to reserve, at any scale")
     seeds: dict[Scale, Seeds] = Field(description="seeds per scale; none: not run there")
@@ -102,7 +102,7 @@ class Run(Computed, Configuration):
 
 
 class EncoderConfiguration(Strict):
-    """What an encoder is and what it learns from; a scale may change it."""
+    """Configuration of an encoder; a scale may change it."""
 
     dataset: str = Field(description="key of `config/datasets.yaml`; need not be the clients' data")
     model: dict[str, Any] = Field(description="name and its settings")
@@ -116,7 +116,7 @@ class Encoder(Computed, EncoderConfiguration):
 
 
 class GroupingConfiguration(Strict):
-    """Which clients are compared and how; a scale may change it."""
+    """Configuration of a grouping; a scale may change it."""
 
     dataset: str = Field(description="key of `config/datasets.yaml`")
     federation: dict[str, Any] = Field(description="kind and its settings, as of the runs with it")
@@ -132,7 +132,7 @@ class GroupingConfiguration(Strict):
 
 
 class Grouping(Computed, GroupingConfiguration):
-    """Which clients are related, found once before training, for some seeds."""
+    """A grouping: related clients, found once before training, for some seeds."""
 
     seeds: dict[Scale, Seeds] = Field(description="seeds per scale; none: not found there")
     signatures: bool = Field(

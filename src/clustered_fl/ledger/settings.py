@@ -1,4 +1,4 @@
-"""The workflow's configuration, `config/config.yaml`: what is computed, from which data."""
+"""The workflow's configuration, `config/config.yaml`: what to compute, from which data."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -56,7 +56,7 @@ class Settings(Strict):
 
     @property
     def data_source(self) -> Source:
-        """The source that is meant when none is given."""
+        """The source of data, with its default."""
         if self.source is not None:
             return self.source
         if self.scale == "demo":
@@ -65,7 +65,7 @@ class Settings(Strict):
 
     @property
     def data_kind(self) -> Literal["builtin", "real"]:
-        """Folder of the datasets: real data are the same whatever their source."""
+        """Folder of the datasets; real data from all sources share one."""
         return "builtin" if self.data_source == "builtin" else "real"
 
 
@@ -74,10 +74,10 @@ def read_settings(content: dict[str, Any]) -> Settings:
 
     Raises: InputError if a key or a value is not allowed, or the mirror is missing.
     """
-    told = content.get("archive")  # the command line has texts
+    told = content.get("archive")  # the command line gives texts
     content = content | ({"archive": told == "true"} if told in ("true", "false") else {})
     settings = validated(Settings, "the configuration", content, "key")
-    if "mirror" in content and settings.mirror is None:  # `mirror=$UNSET` would mean to download
+    if "mirror" in content and settings.mirror is None:  # `mirror=$UNSET` would download
         raise InputError("mirror is empty; give mirror=<folder>, or leave it out to download")
     if settings.data_source == "mirror" and not settings.mirror:
         raise InputError("source=mirror needs mirror=<folder>")

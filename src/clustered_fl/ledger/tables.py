@@ -1,10 +1,10 @@
-"""Tables of runs: what their columns, rows and cells may say, and what each cell stands for.
+"""Tables of runs: keys of columns, rows and cells, and the expansion into runs and groupings.
 
-A cell is a run, a grouping or both. What it computes is merged from four layers, the later ones
-winning: what all cells share, the column, the row, the cell. A part that names itself (a federation
-with a `kind`, a model or a method with a `name`) replaces the part of the layer before; one that
-does not changes its settings, and a setting of null is taken away. `{value}` stands for a value of
-the column, and for the names of the column, the row and the paper.
+A cell is a run, a grouping or both. It is merged from four layers: all cells, the column, the row,
+the cell. Later layers win. A part with a name (a federation with a `kind`, a model or a method with
+a `name`) replaces that of the earlier layer; one without updates its settings, and null removes a
+setting. `{value}` is replaced by the column's value of that name; `{column}`, `{row}` and
+`{paper}` by names.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from clustered_fl.options import Strict
 
 
 def _optional(model: type[BaseModel], name: str, doc: str) -> type[BaseModel]:
-    """A model with the keys of another, none of which is required."""
+    """A model with the keys of another, all optional."""
     fields = {
         key: (field.annotation | None, Field(default=None, description=field.description))
         for key, field in model.model_fields.items()
@@ -27,9 +27,9 @@ def _optional(model: type[BaseModel], name: str, doc: str) -> type[BaseModel]:
 
 
 class GroupingLayer(_optional(Grouping, "_AnyGrouping", "")):
-    """The key `grouping` of a layer: what a cell averages by. A text names a grouping.
+    """The key `grouping` of a layer, by which a cell averages. A text names a grouping.
 
-    A grouping is made where a layer gives it a method; its clients are those of the cell.
+    If a layer gives it a method, a grouping of the cell's clients is made.
     """
 
     name: str | None = Field(default=None, description="pattern; as the table's, if not given")
@@ -47,7 +47,7 @@ class Layer(_optional(Run, "_AnyRun", "")):
 
 
 class Column(Layer):
-    """An entry of `columns`: any keys of a run, and what the column is called."""
+    """An entry of `columns`: any keys of a run, and titles of the column."""
 
     title: str = Field(description="head of the column, or name of the panel")
     values: dict[str, Any] = Field(
@@ -61,7 +61,7 @@ class Column(Layer):
 
 
 class Needs(Strict):
-    """The key `needs` of a row: what a method asks for, beyond what FedAvg does."""
+    """The key `needs` of a row: requirements of a method beyond those of FedAvg."""
 
     training: bool = Field(default=False, description="that clients train before they are grouped")
     labels: bool = Field(default=False, description="labels, so that clients can be grouped")
@@ -76,7 +76,7 @@ Part = Literal["encoder", "network", "signature"]
 
 
 class Traffic(Strict):
-    """The key `traffic` of a row: what a client and the server send each other."""
+    """The key `traffic` of a row: what clients and server exchange."""
 
     down: int | str = Field(default=1, description="models that a participant receives in a round")
     up: int = Field(default=1, ge=0, description="models that it returns")
@@ -91,7 +91,7 @@ class Traffic(Strict):
 
 
 class Row(Layer):
-    """An entry of `rows`: any keys of a run, and what the row is called."""
+    """An entry of `rows`: any keys of a run, and titles of the row."""
 
     title: str = Field(description="name of the method")
     columns: list[str] = Field(default=[], description="columns that have the row; none: all")
@@ -104,7 +104,7 @@ class Row(Layer):
 
 
 class Table(Strict):
-    """An entry of `tables`: every row trained on every column."""
+    """An entry of `tables`: every row is trained on every column."""
 
     run: str = Field(default="{paper}_{column}_{row}", description="names of the runs")
     grouping: str = Field(default="{paper}_groups_{column}_{row}", description="of the groupings")
@@ -121,12 +121,12 @@ class Table(Strict):
 
 
 class Cell(NamedTuple):
-    """One cell and the names of what it computes; "" for what it does without.
+    """One cell and the names of its run and grouping; "" for one that it does not have.
 
     Attributes:
-        of: row whose published numbers it is compared with; its own if it has any.
+        of: row whose published numbers it is compared with, by default its own.
         published: name -> published number.
-        traffic: what is sent, see `Traffic`.
+        traffic: see `Traffic`.
     """
 
     table: str
@@ -146,7 +146,7 @@ _NAMED = ("kind", "name")
 
 
 class Expansion(NamedTuple):
-    """What a table stands for: its cells, and its runs and groupings by name, unchecked."""
+    """An expanded table: its cells, and its runs and groupings by name, unchecked."""
 
     cells: list[Cell]
     runs: dict[str, dict[str, Any]]
@@ -154,11 +154,11 @@ class Expansion(NamedTuple):
 
 
 def expand(paper: str, name: str, table: Table) -> Expansion:
-    """The cells of a table with what they compute.
+    """Expand a table into cells, runs and groupings.
 
     Raises:
-        InputError: if it names a column, a row or a value that is not there, has published numbers
-            of another kind than it says, or gives two cells the same name and different content.
+        InputError: if it names an unknown column, row or value, has undeclared published numbers,
+            or gives two cells the same name and different content.
     """
     _check(name, table)
     found = Expansion([], {}, {})
@@ -205,7 +205,7 @@ def _check(name: str, table: Table) -> None:
 
 
 def _places(table: Table) -> Iterator[tuple[str, str]]:
-    """Columns and rows of the cells that there are, column after column."""
+    """Column and row of every existing cell, column by column."""
     for column in table.columns:
         gaps = [row for row, cell in table.cells.get(column, {}).items() if cell is None]
         for row, about in table.rows.items():
@@ -214,7 +214,7 @@ def _places(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _merged(table: Table, column: str, row: str) -> dict[str, Any]:
-    """What the four layers say of a run."""
+    """The run of a cell, merged from the four layers."""
     cell = table.cells.get(column, {}).get(row) or Layer()
     keys = set(Layer.model_fields)
     layers = (table.all, table.columns[column], table.rows[row], cell)
@@ -225,7 +225,7 @@ def _merged(table: Table, column: str, row: str) -> dict[str, Any]:
 
 
 def layered(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`base` with the changes of a later layer; the module says what replaces and what merges."""
+    """`base` with the changes of a later layer, by the rules in the module's docstring."""
     found = dict(base)
     for key, value in changes.items():
         old = found.get(key)
@@ -240,7 +240,7 @@ def layered(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def filled(part: Any, values: dict[str, Any], where: str) -> Any:
-    """`part` with values in the place of `{name}`, however deep; a value keeps its type."""
+    """`part` with every `{name}` replaced by its value, at any depth; values keep their types."""
     if isinstance(part, dict):
         return {key: filled(each, values, where) for key, each in part.items()}
     if isinstance(part, list):
@@ -267,7 +267,7 @@ def _published(table: Table, column: str, row: str) -> dict[str, float]:
 def _grouping(
     table: Table, merged: dict[str, Any], values: dict[str, Any], where: str
 ) -> tuple[dict[str, Any], str]:
-    """The grouping that a cell makes, {} if it makes none, and the name of what it averages by."""
+    """The grouping that a cell makes, or {}, and the name of the grouping by which it averages."""
     layer = merged.pop("grouping", {})
     name = layer.pop("name", "")
     if "method" not in layer:
@@ -284,7 +284,7 @@ def _grouping(
 
 
 def _about(table: Table, column: str, row: str, published: dict[str, float]) -> dict[str, str]:
-    """What an entry is for and what to expect of it, where a layer does not say so."""
+    """Default texts for an entry's purpose and expected outcome."""
     title, of = table.rows[row].title, table.rows[row].of
     known = published or _published(table, column, of)
     numbers = ", ".join(f"{name} {value:g}" for name, value in known.items())
@@ -293,7 +293,7 @@ def _about(table: Table, column: str, row: str, published: dict[str, float]) -> 
 
 
 def _add(entries: dict[str, Any], name: str, entry: dict[str, Any], where: str) -> None:
-    """Two cells may share what they compute, such as a grouping, if it is the same."""
+    """Add an entry; cells may share one, such as a grouping, if it is the same."""
     about = ("purpose", "expected")
     old = entries.setdefault(name, entry)
     if any(old.get(key) != entry.get(key) for key in {*old, *entry}.difference(about)):

@@ -1,4 +1,4 @@
-"""Everything that a ledger says of one paper, as it is written and with its tables written out."""
+"""The ledger of one paper, as written and with its tables expanded."""
 
 from pydantic import Field
 
@@ -7,11 +7,11 @@ from clustered_fl.ledger.tables import Cell, Table
 from clustered_fl.options import Strict
 
 SECTIONS = {"encoder": "encoders", "grouping": "groupings", "run": "runs", "study": "studies"}
-"""Kind of record -> section of the ledger that says what is computed."""
+"""Kind of record -> section of the ledger."""
 
 
 class Written(Strict):
-    """The file of a ledger: everything the project knows of one paper."""
+    """The file of a ledger: everything about one paper."""
 
     paper: Name = Field(description="short name, as in the name of the file")
     title: str = Field(description="title of the paper")
@@ -46,18 +46,18 @@ class Written(Strict):
 
 
 class Ledger(Written):
-    """A ledger whose tables are written out among its runs and groupings."""
+    """A ledger whose tables are expanded into runs and groupings."""
 
     cells: tuple[Cell, ...]
 
     @property
     def computed(self) -> list[str]:
-        """Names of everything that leaves records."""
+        """Names of all entries with records."""
         return [name for section in SECTIONS.values() for name in getattr(self, section)]
 
     @property
     def short(self) -> str:
-        """What pages call it: a paper by its short name, what is no paper by its title."""
+        """Name on pages: the short name of a paper, the title of a benchmark."""
         return self.title if self.is_benchmark else self.paper.upper()
 
     @property
@@ -72,11 +72,11 @@ class Ledger(Written):
 
     @property
     def is_benchmark(self) -> bool:
-        """Whether it compares methods and is of no paper."""
+        """Whether it is a benchmark and not a paper: a column of a table states what `differs`."""
         return self.comparison != ""
 
     def chosen(self, table: str, columns: list[str], rows: list[str]) -> list[Cell]:
-        """Cells of a table, column after column; no columns or rows mean all that are shown."""
+        """Cells of a table, column by column; empty lists mean all columns or all visible rows."""
         shown = [row for row, about in self.tables[table].rows.items() if not about.hidden]
         return [
             cell

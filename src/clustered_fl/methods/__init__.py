@@ -1,12 +1,12 @@
-"""Policies that decide which clients average together: one module per method, all alike.
+"""Methods decide which clients average together; each is a module with this interface.
 
     init(engine, settings) -> State
     round_(state, engine, settings, number) -> State, rows of metrics
 
-`number` is that of the rounds completed before. The method's name in the ledger is the module's. A
-method that can place clients which joined later also has `assign_newcomers`, which gives one entry
-for each (`state.placed`), and `newcomer_groups` if it can before the end. One whose `Settings` has
-a `relatedness` is given that of the run's grouping (`clustered_fl.groupings`).
+`number` is the number of completed rounds. The method's name in the ledger is the module's name. A
+method that can place newcomers at the end also has `assign_newcomers`, which returns one entry for
+each (`state.placed`), and `newcomer_groups` if it can place them in every round. If `Settings` has
+the field `relatedness`, it receives that of the run's grouping (`clustered_fl.groupings`).
 """
 
 from importlib import import_module
@@ -18,7 +18,7 @@ SHARED = ("groups", "state")
 
 
 def method_module(name: str) -> str:
-    """Dotted name of the module of method `name`; an InputError if there is none."""
+    """Dotted name of the module of method `name`; InputError if there is none."""
     return module_called(name, "clustered_fl.methods", "method", SHARED)
 
 

@@ -1,9 +1,10 @@
 """CFL: split groups of clients by the cosine similarity of their weight updates.
 
-Sattler, Müller, Samek, "Clustered Federated Learning" (TNNLS 2020), Algorithms 3, 4 and 5. A split
-is decided on the updates of a round before they are averaged, and each half averages its own from
-the model both shared; that is the order of the authors' public code, and of the recursion in
-Algorithm 3. (Algorithm 5 as printed averages the undivided group once more, which costs a round.)
+Sattler, Müller, Samek, "Clustered Federated Learning" (TNNLS 2020), Algorithms 3, 4 and 5. The
+decision to split uses a round's updates before averaging, and each half then averages its own
+updates, starting from the shared model. This is the order of the authors' public code and of the
+recursion in Algorithm 3. (Algorithm 5 as printed averages the undivided group once more, which
+costs a round.)
 """
 
 from typing import Annotated
@@ -34,7 +35,7 @@ from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
 
 KEPT_BYTES = 2**26
-"""Updates at a split that are kept although no newcomer will be compared with them."""
+"""Most bytes of updates stored at a split if there are no newcomers to compare with them."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -42,19 +43,19 @@ class Settings(RoundSettings):
     """Settings of CFL; either `schedule` or `auto` decides when to split.
 
     Attributes:
-        schedule: rounds after which every group with a positive separation gap is split, as the
-            paper's Figs 9 and 10 are drawn. The gap needs the true groups, so this reproduces the
-            figures; what a server can do is `auto`. (Splitting the group with the smallest
-            `alpha_cross^max` instead tears true clusters: their updates cancel at convergence.)
+        schedule: rounds after which every group with a positive separation gap is split, as in the
+            paper's Figs 9 and 10. The gap needs the true groups, so this reproduces figures; a
+            server can only use `auto`. (Splitting the group with the smallest `alpha_cross^max`
+            instead would cut true clusters, whose updates cancel at convergence.)
         auto: split by the criteria (30), (31) and (36) instead.
-        eps_1: of criterion (30), as a fraction of the largest mean update norm seen by the group;
+        eps_1: of criterion (30), as a fraction of the group's largest mean update norm so far;
             the paper's rule of thumb is a tenth (section V-B).
         eps_2: of criterion (31), as a multiple of eps_1; the paper suggests 1 to 10.
         gamma_max: of criterion (36); 0 accepts every bipartition.
         min_rounds: rounds between two splits of a group and its ancestors.
         min_size: smaller groups are not split.
         linkage: "single" (the paper) or "complete" (`variant: code`).
-        permute: let clients hide their updates behind a common permutation of the parameters.
+        permute: clients hide their updates by a common permutation of parameters.
     """
 
     schedule: tuple[Annotated[int, Field(ge=1)], ...] = ()
@@ -82,7 +83,7 @@ def init(engine: Engine, settings: Settings) -> State:
 
 
 def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
-    """Train the participants, split groups if it is time, average within each group."""
+    """Train the participants, split groups if a split is due, and average within groups."""
     now = sent = trained(state, engine, settings, number)
     if settings.permute:
         sent = now._replace(updates=now.updates[:, _permutation(engine, now.updates.shape[1])])
@@ -106,7 +107,7 @@ def _split_if_due(state: State, group: int, own: Round, engine: Engine, settings
     sizes, node = engine.federation.sizes[own.clients], state.tree[state.leaves[group]]
     mean = float(mean_update(own.updates, sizes, settings.weighting).norm())
     state.peaks[group] = max(state.peaks[group], mean)
-    if settings.auto:  # the group is stationary and some of its clients are not
+    if settings.auto:  # split if the group is stationary and some of its clients are not
         eps_1 = settings.eps_1 * state.peaks[group]
         rested = own.number - node.round >= settings.min_rounds
         restless = float(own.updates.norm(dim=1).max()) > settings.eps_2 * eps_1
@@ -136,8 +137,8 @@ def _split(
 ) -> None:
     """Replace a group by the two halves of its bipartition and cache what Algorithm 4 needs.
 
-    The updates on its edges are as large as those of the round, and only newcomers are compared
-    with them: where there are none, many updates are left out.
+    The updates on the edges take as much memory as those of the round, and are compared with
+    newcomers only; without newcomers they are left out above `KEPT_BYTES`.
     """
     pairs = similarity[np.triu_indices_from(similarity, 1)]
     parent = state.tree[state.leaves[group]]
@@ -164,11 +165,11 @@ def _split(
 
 
 def assign_newcomers(state: State, engine: Engine, settings: Settings, number: int) -> list[dict]:
-    """Lead each newcomer down the parameter tree to the leaf whose clients move as it does.
+    """Place each newcomer in a leaf of the parameter tree by the similarity of its updates.
 
     Algorithm 4: at each inner node the newcomer trains from the cached model and follows the child
-    that holds the most similar cached update. (Lines 6-7 of the printed algorithm index both
-    children as v1; alpha_0 belongs to v0.) An entry is that of `state.placed`.
+    with the most similar cached update. (Lines 6-7 of the printed algorithm index both children as
+    v1; alpha_0 belongs to v0.) Returns entries of `state.placed`.
     """
     found = []
     for client in range(engine.federation.clients, len(engine.federation.train)):

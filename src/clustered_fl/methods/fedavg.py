@@ -1,4 +1,4 @@
-"""FedAvg: one model for all clients (McMahan et al. 2017; CFL Algorithm 2, with its stop)."""
+"""FedAvg: one model for all clients (McMahan et al. 2017; CFL Algorithm 2 with its criterion)."""
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from clustered_fl.options import STRICT
 from clustered_fl.records.measurements import Row
 
 BLOCK_BYTES = 2**29
-"""Updates that are held at once where only their means are needed."""
+"""Most bytes of updates in memory at once, if only their means are needed."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -31,7 +31,7 @@ class Settings(RoundSettings):
     """Settings of FedAvg.
 
     Attributes:
-        eps_1: stop when the norm of every group's mean update falls below it (CFL eq. 30); None:
+        eps_1: stop when the norms of all groups' mean updates are below it (CFL eq. 30); None for
             never.
     """
 
@@ -54,11 +54,10 @@ def round_(
 
 
 def _train_and_average(state: State, engine: Engine, settings: Settings, number: int) -> list[Row]:
-    """Train the participants, and add to each group's model their mean update, in place.
+    """Train the participants, and add their mean update to each group's model, in place.
 
-    The same as `trained`, `observe` and `aggregate`. Where no similarity is asked for, clients are
-    trained in blocks of `BLOCK_BYTES`, because all their updates together would take more memory
-    than anything else.
+    Equivalent to `trained`, `observe` and `aggregate`. Unless similarities are measured, clients
+    are trained in blocks of `BLOCK_BYTES`, because all updates together would dominate memory.
     """
     if settings.similarities or settings.gradient_every:
         now = trained(state, engine, settings, number)
@@ -98,5 +97,5 @@ def _add(
 
 
 def newcomer_groups(state: State, engine: Engine, settings: Settings) -> list[int]:
-    """There is one group."""
+    """Newcomers get the single model."""
     return [0] * engine.federation.newcomers

@@ -1,10 +1,11 @@
-"""FedSEM: k-means on the clients' models in every round (Xie et al. 2020), as FLT compares with it.
+"""FedSEM: k-means on the clients' models in every round (Xie et al. 2020), as in FLT's comparison.
 
-In every round the models of all clients are clustered by their Euclidean distance, and the models
-of a cluster are averaged. The first k-means tries several starts, later ones go on from the centres
-before. Clients that did not participate count with their cluster's model, so that in the first
-round they all have the same and become one cluster: a real weakness of partial participation, kept
-here (FLT's `cluster.py`). The published FeSEM moves single clients to their nearest centre.
+In every round the models of all clients are clustered by Euclidean distance, and the models of a
+cluster are averaged. The first k-means uses several restarts; later ones start from the previous
+centres. A client that did not participate is represented by its cluster's model. In the first round
+all such clients therefore have the same model and form one cluster, a weakness of partial
+participation that is kept here (FLT's `cluster.py`). The published FeSEM moves single clients to
+their nearest centre.
 """
 
 import warnings
@@ -39,10 +40,10 @@ class Settings(RoundSettings):
     """Settings of FedSEM.
 
     Attributes:
-        clusters: their number, which FedSEM must be told.
-        restarts: starts of the first k-means.
-        stale: a client that did not participate counts with the last model that it has uploaded,
-            not with its cluster's (FLT's code before March 2021).
+        clusters: number of clusters, which FedSEM must be given.
+        restarts: number of restarts of the first k-means.
+        stale: represent a client that did not participate by its last uploaded model instead of
+            its cluster's (FLT's code before March 2021).
     """
 
     clusters: int = Field(ge=1)
@@ -51,7 +52,7 @@ class Settings(RoundSettings):
 
 
 def init(engine: Engine, settings: Settings) -> State:
-    """One random model for all clusters; the first k-means tells the clients apart.
+    """One random model for all clusters; the first k-means separates the clients.
 
     Raises: InputError if there are more clusters than clients.
     """
@@ -60,7 +61,7 @@ def init(engine: Engine, settings: Settings) -> State:
         raise InputError(f"FedSEM with {settings.clusters} clusters of {clients} clients; too many")
     grouping = [min(client, settings.clusters - 1) for client in range(clients)]
     state = start(engine.federation, engine, grouping)
-    state.grouping = [0] * clients  # one model is one place, however many clusters there will be
+    state.grouping = [0] * clients  # one model until the first k-means
     if settings.stale:
         state.memory["slots"] = engine.initial_model().repeat(clients, 1)
         state.memory["sampled"] = torch.zeros(clients, dtype=torch.bool)
@@ -92,7 +93,7 @@ def _places(state: State, now: Round, settings: Settings) -> tuple[list[Tensor],
         state.memory["slots"][now.clients] = now.updates
         state.memory["sampled"][now.clients] = True
         at, never = np.arange(len(state.grouping)), ~state.memory["sampled"].cpu().numpy()
-        at[never] = at[never][:1]  # all of them hold the initial model
+        at[never] = at[never][:1]  # they all hold the initial model
         return list(state.memory["slots"]), at
     at = np.array(state.grouping)
     at[now.clients] = len(state.models) + np.arange(len(now.clients))
@@ -102,14 +103,14 @@ def _places(state: State, now: Round, settings: Settings) -> tuple[list[Tensor],
 def _cluster(
     places: list[Tensor], holders: np.ndarray, centres: Tensor | None, settings: Settings, seed: int
 ) -> np.ndarray:
-    """Cluster of every place; those that no client holds do not count."""
+    """Cluster of each distinct model; models that no client holds are ignored."""
     points = coordinates([*places, *([] if centres is None else centres)])
     cold = {"init": "k-means++", "n_init": settings.restarts}
     warm = {"init": points[len(places) :], "n_init": 1}
     means = KMeans(settings.clusters, random_state=seed, **(cold if centres is None else warm))
     held = np.flatnonzero(holders)
-    held = np.resize(held, max(len(held), settings.clusters))  # k-means wants so many points
-    with warnings.catch_warnings():  # identical clients make fewer clusters than asked for
+    held = np.resize(held, max(len(held), settings.clusters))  # k-means needs at least k points
+    with warnings.catch_warnings():  # identical clients give fewer than k clusters
         warnings.simplefilter("ignore", ConvergenceWarning)
         means.fit(points[held], sample_weight=holders[held] / np.bincount(held)[held])
     labels = np.zeros(len(places), dtype=np.int64)
@@ -118,17 +119,17 @@ def _cluster(
 
 
 def coordinates(vectors: list[Tensor]) -> np.ndarray:
-    """Points with the distances of `vectors` [P] in as many dimensions as there are vectors.
+    """Points in n dimensions with the same distances as n `vectors` [P].
 
-    k-means sees distances only, and models have millions of parameters. Principal coordinates of
-    the centred Gram matrix keep them exactly, without a copy of the vectors in double precision.
+    k-means uses distances only, and models have millions of parameters. Principal coordinates of
+    the centred Gram matrix preserve distances without a copy of the vectors in double precision.
     """
     values, directions = np.linalg.eigh(gram(vectors, centred=True))
     return directions * np.sqrt(np.clip(values, 0, None))
 
 
 def _means(places: list[Tensor], labels: np.ndarray, weight: np.ndarray, before: Tensor) -> Tensor:
-    """Mean place of every cluster [clusters, P] by weight; an empty one stays as it was before."""
+    """Weighted mean model of each cluster [clusters, P]; an empty one keeps its former model."""
     means = before.clone()
     for cluster in range(len(means)):
         share = np.where(labels == cluster, weight, 0)

@@ -1,10 +1,10 @@
-"""Averaging as FLT's public code does it, for `variant: code` runs of FedAvg, Local and one-shot.
+"""Averaging as in FLT's public code, for `variant: code` runs of FedAvg, Local and one-shot.
 
-Both of its semantics average over all clients, not over the round's participants. "stale" (January
-and February 2021, `main_fed.py`): a client counts with the last model that it has uploaded, the
-random initial one before. "in_place" (from 12 March 2021, `fedavg.py`): every client has a model of
-its own; they are replaced one after the other within the loop, so that later clients average
-already averaged models, and even with all clients related there is no single global model.
+Both versions average over all clients, not only over the round's participants. "stale" (January and
+February 2021, `main_fed.py`): each client is represented by its last uploaded model, at first the
+random initial one. "in_place" (from 12 March 2021, `fedavg.py`): every client has its own model.
+The models are replaced one after another in a loop, so later clients average models that are
+already averages, and even with all clients related there is no single global model.
 """
 
 from typing import Literal
@@ -39,7 +39,7 @@ class Settings(one_shot.Settings):
 
 
 def init(engine: Engine, settings: Settings) -> State:
-    """Every client with the initial model in its slot."""
+    """The initial model in every client's slot."""
     clients = engine.federation.clients
     related = _relatedness(clients, settings)
     grouping = alike(related) if settings.slots == "stale" else list(range(clients))
@@ -73,10 +73,10 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
 
 
 def _renew(state: State, now: Round, shares: Tensor) -> None:
-    """Put what the participants trained into their slots, and move the models with these.
+    """Write the participants' models to their slots, and update the means.
 
-    A model is the mean of slots, of which few change: only their differences are averaged.
-    `shares` [groups, participants].
+    A model is the mean of slots, of which few change, so only differences are averaged. `shares`
+    are [groups, participants].
     """
     slots, changes = state.memory["slots"], torch.empty_like(now.updates)
     for place, client in enumerate(now.clients):
@@ -87,6 +87,6 @@ def _renew(state: State, now: Round, shares: Tensor) -> None:
 
 
 def sweep(models: Tensor, shares: Tensor) -> None:
-    """Replace the rows of `models` [clients, P] by their means, each at once, in place."""
+    """Replace rows of `models` [clients, P] by their means one after another, in place."""
     for client, share in enumerate(shares):
         models[client] = share @ models

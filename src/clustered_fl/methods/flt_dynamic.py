@@ -1,10 +1,10 @@
-"""FLT with newcomers and changed clients: clustering is repeated once (Algorithm 3, lines 21-28).
+"""FLT with newcomers and changed clients: repeat clustering once (Algorithm 3, lines 21-28).
 
-Clients whose data changed and clients that are new raise a flag; when enough have (lambda), or in
-every tau-th round, the server finds the relatedness again, in fine-tune mode, and all clients that
-are there take part from the next round. The paper leaves it to future work. Here all flags are
-raised before one given round, and a client whose data change leaves as it was and joins as a
-newcomer. Nothing changes later, so that repetitions after the first would find the same.
+New clients and clients whose data changed raise a flag. When more than lambda flags are raised, or
+in every tau-th round, the server finds the relatedness again, with fine-tuning, and all clients
+participate from the next round on. The paper leaves experiments to future work. Here all flags are
+raised before one given round, and a client whose data change is replaced by a newcomer. Nothing
+changes later, so further repetitions would give the same result.
 """
 
 import numpy as np
@@ -25,10 +25,10 @@ class Settings(one_shot.Settings):
     """Settings of dynamic clustering.
 
     Attributes:
-        again: rounds after which the newcomers are there and all flags are raised.
-        flags: lambda; with no more flags than that clustering is not repeated.
-        every: tau; clustering is repeated in the first multiple of it from then on, however few
-            flags are raised; None: when they are raised.
+        again: number of rounds after which newcomers join and all flags are raised.
+        flags: lambda; clustering is repeated only with more flags than this.
+        every: tau; repeat clustering in the next round that is a multiple of tau, whatever the
+            number of flags; None to repeat it when flags are raised.
     """
 
     again: int = Field(default=0, ge=0)
@@ -43,18 +43,18 @@ class Settings(one_shot.Settings):
 
 
 def init(engine: Engine, settings: Settings) -> State:
-    """As one-shot clustering; an InputError if the grouping was not found with `again: true`."""
+    """As in one-shot clustering; InputError if the grouping was not made with `again: true`."""
     if settings.later is None or not settings.later.size:
         raise InputError("method flt_dynamic needs a grouping that was found with `again: true`")
     return one_shot.init(engine, settings)
 
 
 def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
-    """Train the participants and average what is related; regroup before it if it is time."""
+    """Regroup if it is due, train the participants and average related models."""
     if settings.is_due(number, engine.federation.newcomers):
         _regroup(state, engine, settings.later, number)
     present, related = None, settings.relatedness
-    if len(state.grouping) > engine.federation.clients:  # all clients but those that were replaced
+    if len(state.grouping) > engine.federation.clients:  # all clients except the replaced ones
         every, related = np.arange(len(engine.federation.train)), settings.later
         present = np.setdiff1d(every, engine.federation.replaces).tolist()
     now = trained(state, engine, settings, number, present)
@@ -64,11 +64,11 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
 
 
 def _regroup(state: State, engine: Engine, later: np.ndarray, number: int) -> None:
-    """One group per distinct row; it begins with the mean of the models that its clients had."""
+    """One group per distinct row, which starts with the mean of its clients' former models."""
     before = state.grouping
     state.grouping, state.leaves, models = alike(later), [], []
     for members in state.positions(list(range(len(later)))).values():
-        # A group of newcomers only begins with the mean of all models.
+        # A group of only newcomers starts with the mean of all models.
         old = [c for c in members if c < len(before)] or list(range(len(before)))
         had = [state.models[before[client]] for client in old]
         models.append(mean_update(had, engine.federation.sizes[old], "samples"))
@@ -78,7 +78,7 @@ def _regroup(state: State, engine: Engine, later: np.ndarray, number: int) -> No
 
 
 def assign_newcomers(state: State, engine: Engine, settings: Settings, number: int) -> list[dict]:
-    """Each newcomer's score under the model that it has trained since it joined."""
+    """Each newcomer's score under its group's model, which it has helped to train."""
     federation = engine.federation
     if len(state.grouping) == federation.clients:
         return one_shot.assign_newcomers(state, engine, settings, number)

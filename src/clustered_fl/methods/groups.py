@@ -34,7 +34,7 @@ def cosine_similarity(
 ) -> np.ndarray:
     """Pairwise cosine of `rows` (or all) of `updates` [n, parameters]: float64 [clients, clients].
 
-    A zero row (a client that took no step) has no direction: its similarity to all others is 0.
+    A zero row (a client without a step) has no direction; its similarity to all others is 0.
     Source: CFL eqs. (46), (47).
     """
     vectors = torch.as_tensor(updates)
@@ -46,11 +46,11 @@ def cosine_similarity(
 
 
 def bipartition(similarity: np.ndarray, criterion: Linkage = "single") -> Bipartition:
-    """Split clients in two so that the largest similarity across the split is smallest.
+    """Split clients into two sets, minimising the largest similarity across the split.
 
-    Algorithm 1 of CFL joins the most similar pairs until two sets are left, which is single-linkage
-    clustering on the distance 1 - similarity. `criterion="complete"` is what the authors' public
-    code does instead (`variant: code`). The half that holds client 0 comes first. `similarity` is
+    CFL's Algorithm 1 merges the most similar pairs until two sets are left, which is single-linkage
+    clustering with distance 1 - similarity. `criterion="complete"` is what the authors' public
+    code uses instead (`variant: code`). The half with client 0 comes first. `similarity` is
     symmetric [clients, clients], of two clients or more. Source: CFL Algorithm 1, eqs. (23), (33).
     """
     clients = len(similarity)
@@ -77,7 +77,8 @@ def separation_gap(
     """Smallest intra-group similarity minus the largest similarity across the bipartition.
 
     Positive means that the bipartition is correct for the true `groups` [clients] (Corollary 1);
-    within a pure group it is never positive, because the cut is itself an intra-group similarity.
+    for a single true group it is never positive, because the cut is itself an intra-group
+    similarity.
     Source: CFL Definition 2, eq. (44).
     """
     if len(similarity) < 2:
@@ -91,7 +92,7 @@ def is_correct(split: Bipartition, groups: np.ndarray) -> bool:
 
 
 def scores(similarity: np.ndarray, groups: np.ndarray) -> dict[str, float]:
-    """What the true groups [clients] say of the best bipartition, for scoring only.
+    """Scores of the best bipartition by the true groups [clients].
 
     Returns: gap (CFL Definition 2), cut (eq. 24), intra (eq. 25), correct (Definition 1; 0 or 1).
     """

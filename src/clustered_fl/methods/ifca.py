@@ -1,10 +1,10 @@
 """IFCA: every client joins the cluster with the model that fits its data best (Ghosh et al. 2020).
 
-In each round a participant computes the training loss of all cluster models, trains the best one,
-and the trained models of a cluster are averaged (the official "model averaging" option). FLT starts
-it with rounds of FedAvg and then, as IFCA's own code for FEMNIST, trains random clusters for a few
-rounds, without which all models would stay equal. That code trains all layers in the rounds of
-FedAvg and the last one only from then on ("weight sharing").
+In each round a participant computes the training loss of all cluster models and trains the best
+one; the trained models of a cluster are averaged (the official "model averaging" option). FLT
+starts with rounds of FedAvg and then, like IFCA's own code for FEMNIST, trains random clusters for
+a few rounds, because otherwise all models would stay equal. That code trains all layers during
+FedAvg, and only the last layer afterwards ("weight sharing").
 """
 
 from dataclasses import replace
@@ -37,11 +37,11 @@ class Settings(RoundSettings):
     """Settings of IFCA.
 
     Attributes:
-        clusters: their number, which IFCA must be told.
-        pretrain: rounds of FedAvg before there are clusters.
-        random_rounds: rounds with random clusters after that; without them and without `pretrain`
-            the cluster models begin as different random models.
-        clustered_layers: what is trained once there are clusters, "all" layers or the "last".
+        clusters: number of clusters, which IFCA must be given.
+        pretrain: rounds of FedAvg before clustering.
+        random_rounds: further rounds with random clusters; if this and `pretrain` are 0, the
+            cluster models start as different random models.
+        clustered_layers: layers trained after `pretrain`, "all" or "last".
     """
 
     clusters: int = Field(ge=1)
@@ -57,7 +57,7 @@ class Settings(RoundSettings):
 
 
 def init(engine: Engine, settings: Settings) -> State:
-    """Clients in random clusters; models differ from the start unless FedAvg comes first.
+    """Clients in random clusters; initial models differ unless FedAvg comes first.
 
     Raises: InputError if there are more clusters than clients.
     """
@@ -72,14 +72,14 @@ def init(engine: Engine, settings: Settings) -> State:
 
 
 def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
-    """Participants choose their cluster, train its model, and average with the others there."""
+    """Participants choose a cluster and train its model; clusters average."""
     if number >= settings.pretrain + settings.random_rounds:
         _choose(state, engine, participants(engine, settings.fraction, number))
     shared = settings.clustered_layers == "all" or number < settings.pretrain
     trains = engine if shared else _of_last_layer(engine)
     now = trained(state, trains, settings, number)
     rows = observe(state, now, engine, settings)
-    if number < settings.pretrain:  # FedAvg: all models are equal and stay so
+    if number < settings.pretrain:  # FedAvg: all models stay equal
         grouping, state.grouping = state.grouping, [0] * len(state.grouping)
         aggregate(state, now, engine, settings.weighting)
         state.models[1:], state.grouping = state.models[0], grouping
@@ -90,20 +90,20 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
 
 @lru_cache(maxsize=1)
 def _of_last_layer(engine: Engine) -> Engine:
-    """An engine that trains the last layer only, of the same network on the same clients."""
+    """The same engine, but training only the last layer."""
     settings = replace(engine.settings, layers="last")
     same = (engine.workload.build, engine.task, engine.federation)
     return Engine(*same, settings, engine.seed, engine.device)
 
 
 def before_scores(state: State, engine: Engine, settings: Settings, number: int) -> None:
-    """Let every client choose its cluster, participant or not, as the official evaluation does."""
+    """Let all clients choose their clusters, as in the official evaluation."""
     if number >= settings.pretrain + settings.random_rounds:
         _choose(state, engine, list(range(engine.federation.clients)))
 
 
 def _choose(state: State, engine: Engine, clients: list[int]) -> None:
-    """Move clients to the model with the smallest training loss; the first of equals."""
+    """Assign clients to the model with the smallest training loss; the first one in a tie."""
     best = training_losses(engine, state.models, clients).argmin(1)
     for client, group in zip(clients, best.tolist(), strict=True):
         state.grouping[client] = group

@@ -8,5 +8,5 @@ __all__ = ["Settings", "init", "round_"]
 
 
 def init(engine: Engine, settings: Settings) -> State:
-    """Every client in a group of its own."""
+    """Each client in its own group."""
     return start(engine.federation, engine, list(range(engine.federation.clients)))

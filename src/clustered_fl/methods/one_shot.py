@@ -1,12 +1,12 @@
-"""One-shot clustering: the clients that average with each other are known before the first round.
+"""One-shot clustering: the grouping is fixed before the first round.
 
-FLT (Jamali-Rad, Abdizadeh, Singh, TNNLS 2022), Algorithm 3; other ways to relate clients once
-differ in the relatedness only, which `clustered_fl.groupings` computes. Case I (a full matrix) and
-case II (disjoint clusters) are one rule here: the new model of a client is the mean of the models
-of its related clients, weighted by their samples. There is one model per distinct row.
+FLT (Jamali-Rad, Abdizadeh, Singh, TNNLS 2022), Algorithm 3. Other one-shot methods differ only in
+the relatedness, which `clustered_fl.groupings` computes. Case I (a full matrix) and case II
+(disjoint clusters) are one rule here: a client's new model is the mean of its related clients'
+models, weighted by their samples. There is one model per distinct row.
 
-Two printed errors are corrected: the weights of line 17 and of line 19 sum to far less than one
-(`theory.averaging_code` shows what that does), and as in Algorithm 1 only participants count.
+Two errors in print are corrected: the weights of lines 17 and 19 sum to far less than one
+(`theory.averaging_code` shows the effect), and as in Algorithm 1 only participants are averaged.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ from clustered_fl.methods.state import (
 from clustered_fl.options import STRICT
 
 COLUMNS = 2**14
-"""Parameters that are averaged at a time, so that memory does not hold all models twice."""
+"""Parameters averaged at a time, so that memory does not hold all models twice."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -39,7 +39,7 @@ class Settings(RoundSettings):
 
     Attributes:
         relatedness: [clients, clients] of 0 and 1; row i marks the clients that client i averages.
-        placed: for each newcomer the client that it shares a model with.
+        placed: for each newcomer the client whose model it uses.
         later: relatedness [n, n] of all clients after newcomers have joined.
     """
 
@@ -63,7 +63,7 @@ def alike(relatedness: np.ndarray) -> list[int]:
 
 
 def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
-    """Train the participants from their models and average what is related."""
+    """Train the participants from their models and average related models."""
     now = trained(state, engine, settings, number)
     rows = observe(state, now, engine, settings)
     average(state, settings.relatedness, now, engine, settings)
@@ -73,9 +73,9 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
 def average(
     state: State, relatedness: np.ndarray, now: Round, engine: Engine, settings: RoundSettings
 ) -> None:
-    """Replace models by weighted means of what related participants have trained, in place.
+    """Replace models by weighted means of the related participants' trained models, in place.
 
-    Groups without related participants stay as they are; `relatedness` is that of all clients.
+    Groups without related participants keep their models; `relatedness` covers all clients.
     """
     own = [state.grouping[client] for client in now.clients]
     first_of = [state.tree[leaf].clients[0] for leaf in state.leaves]
@@ -99,14 +99,14 @@ def share_of(related: np.ndarray, sizes: np.ndarray, settings: RoundSettings) ->
 
 
 def newcomer_groups(state: State, engine: Engine, settings: Settings) -> list[int]:
-    """Group of each newcomer: that of the client at which the grouping has placed it."""
+    """Group of each newcomer, by the client with which the grouping has placed it."""
     return [state.grouping[host] for host in settings.placed]
 
 
 def assign_newcomers(state: State, engine: Engine, settings: Settings, number: int) -> list[dict]:
     """Each newcomer's score under the model of the cluster whose mean signature is nearest.
 
-    The grouping has placed them; no client trains (FLT section III-B4, left to future work there).
+    The grouping has placed them; no client trains (FLT section III-B4, future work there).
     """
     hosts = settings.placed if settings.placed is not None else []
     clients = enumerate(hosts, engine.federation.clients)

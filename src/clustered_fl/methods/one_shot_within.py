@@ -1,9 +1,9 @@
-"""One-shot clustering whose participants are drawn within clusters, so many of each.
+"""One-shot clustering with participants drawn separately within each cluster.
 
-REPA's text says that "clients selected for training" take part, not from whom they are selected.
-The authors' follow-up code trains every cluster by itself, so that the same share of each takes
-part in every round; `one_shot` draws that share of all clients, so that a cluster has more
-participants in some rounds than in others. Everything else is `one_shot`.
+REPA's text says that "clients selected for training" take part, but not how they are selected. The
+authors' follow-up code trains each cluster separately, so the same fraction of every cluster takes
+part in each round. `one_shot` draws that fraction of all clients, so a cluster's number of
+participants varies. Everything else is as in `one_shot`.
 """
 
 from pydantic.dataclasses import dataclass
@@ -20,11 +20,11 @@ assign_newcomers = one_shot.assign_newcomers
 
 @dataclass(frozen=True, config=STRICT)
 class Settings(one_shot.Settings):
-    """Settings of one-shot clustering; `fraction` is that of each cluster, one client at least."""
+    """Settings of one-shot clustering; `fraction` is of each cluster, at least one client."""
 
 
 def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
-    """Train participants of every cluster from its model and average what is related."""
+    """Train participants of every cluster from its model and average related models."""
     clients = drawn(state, engine, settings.fraction, number)
     now = Round(clients, *engine.train(state.models_of(clients), clients, number), number)
     rows = observe(state, now, engine, settings)
@@ -33,7 +33,7 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
 
 
 def drawn(state: State, engine: Engine, fraction: float, number: int) -> list[int]:
-    """Clients of this round, ascending: a fraction of each cluster, drawn in it by itself."""
+    """Clients of this round, ascending: a fraction of each cluster, drawn separately."""
     clusters = state.positions(list(range(engine.federation.clients)))
     own = (participants(engine, fraction, number, cluster) for cluster in clusters.values())
     return sorted(client for each in own for client in each)

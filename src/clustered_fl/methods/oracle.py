@@ -1,4 +1,4 @@
-"""Oracle: FedAvg within the true groups from the first round, which only scoring knows."""
+"""Oracle: FedAvg within the true groups, which other methods do not know."""
 
 from clustered_fl.engine.training import Engine
 from clustered_fl.methods.fedavg import Settings, round_

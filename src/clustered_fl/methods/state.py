@@ -1,4 +1,4 @@
-"""What every method carries from round to round, and the part of a round that all share."""
+"""The state of a method between rounds, and the parts of a round that methods share."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, field
@@ -21,19 +21,19 @@ from clustered_fl.records.measurements import Row
 
 Weighting = Literal["samples", "uniform"]
 PLAIN, MEMORY = ("leaves", "grouping", "peaks", "finished"), "memory."
-"""What a checkpoint keeps of a state as it is, and how the names of tensors in `memory` begin."""
+"""Fields of a state that a checkpoint stores unchanged; prefix of the tensors in `memory`."""
 
 
 @dataclass
 class Node:
-    """A set of clients that once shared a model: a node of the parameter tree (CFL Fig. 5).
+    """A set of clients that share or shared a model: a node of the parameter tree (CFL Fig. 5).
 
     Attributes:
-        id, parent: numbers in order of creation; the root has no parent.
-        round, split_round: when it was created and split; a leaf is not split.
+        id, parent: numbers in order of creation; the root's parent is None.
+        round, split_round: when it was created and split; None for a leaf's split.
         cut_similarity: largest similarity across that split.
-        updates: number of cached updates on the edge to it, which only CFL keeps.
-        similarity: least and largest of two of its clients at its split, None for a leaf.
+        updates: number of cached updates on the edge to it (CFL only).
+        similarity: least and largest between its clients at its split, None for a leaf.
     """
 
     id: int
@@ -53,10 +53,10 @@ class State:
 
     Attributes:
         models: [groups, P].
-        leaves: node of the parameter tree for each group, so `leaves[grouping[i]]` is client i's.
+        leaves: node of each group; client i's node is `leaves[grouping[i]]`.
         cached: "node<id>.model" [P], "node<id>.updates" [clients, P], "node<id>.similarity".
-        peaks: largest mean update norm seen by each group or its ancestors.
-        memory: what the method itself must remember; it is no part of the record.
+        peaks: largest mean update norm of each group and its ancestors so far.
+        memory: the method's own tensors, which are not part of the record.
     """
 
     models: Tensor
@@ -69,14 +69,14 @@ class State:
     memory: dict[str, Tensor] = field(default_factory=dict)
 
     def positions(self, clients: list[int]) -> dict[int, list[int]]:
-        """Positions in `clients` of the members of each group; groups without any are absent."""
+        """Group -> positions in `clients` of its members; groups without members are absent."""
         found: dict[int, list[int]] = {}
         for position, client in enumerate(clients):
             found.setdefault(self.grouping[client], []).append(position)
         return dict(sorted(found.items()))
 
     def models_of(self, clients: list[int]) -> list[Tensor]:
-        """The model [P] of each client's group; a view, no copy."""
+        """The model [P] of each client's group, as a view."""
         return [self.models[self.grouping[client]] for client in clients]
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -98,14 +98,14 @@ class State:
 
 
 Step = tuple[State, list[Row]]
-"""The state after a round, and what was measured in it."""
+"""The state after a round, and the round's measurements."""
 
 
 class Round(NamedTuple):
-    """What some clients have trained in a round: updates [n, P] from the models of their groups.
+    """Trained clients of a round: updates [n, P] from the models of their groups.
 
-    `clients` are in ascending order, `losses` [n] are means over the last epoch, and `number` is
-    that of the rounds completed before.
+    `clients` are ascending, `losses` [n] are means over the last epoch, and `number` is the number
+    of completed rounds.
     """
 
     clients: list[int]
@@ -114,7 +114,7 @@ class Round(NamedTuple):
     number: int
 
     def at(self, positions: Sequence[int]) -> "Round":
-        """The part of the clients at these positions; the whole round is not copied."""
+        """The part of the clients at these positions, without a copy of the whole round."""
         rows = list(positions)
         if rows == list(range(len(self.clients))):
             return self
@@ -124,18 +124,18 @@ class Round(NamedTuple):
 
 @dataclass(frozen=True, config=STRICT)
 class RoundSettings:
-    """The part of a method's settings that is the same for all.
+    """Settings that all methods share.
 
     Attributes:
-        fraction: of each round's clients that participate, at least one (1.0: all).
+        fraction: of the clients that participate in each round, at least one (1.0: all).
         weighting: "samples" (n_i / n, CFL eq. 2) or "uniform" (CFL Algorithm 5, line 13).
         similarities: measure in every round how similar the updates of a group are, for figures
-            and claims about CFL's gap; it takes time and memory that grow with the square of the
-            clients, and all their updates at once.
-        newcomers: test clients that join later too whenever clients are tested, each under the
-            model that it would get; only for methods with `newcomer_groups`.
-        gradient_every: measure the similarities of full gradients too, every so many rounds and
-            never before the first; 0: never.
+            and claims about CFL's gap. Time and memory grow with the square of the number of
+            clients, and all updates are in memory at once.
+        newcomers: whenever clients are tested, also test newcomers, each under the model that it
+            would get; only for methods with `newcomer_groups`.
+        gradient_every: rounds between measurements of the similarities of full gradients, but not
+            before the first round; 0 for never.
     """
 
     fraction: float = Field(default=1.0, gt=0, le=1)
@@ -146,7 +146,7 @@ class RoundSettings:
 
 
 def start(federation: Federation, engine: Engine, grouping: list[int]) -> State:
-    """One random model, the same for every group of `grouping` [clients]."""
+    """A state with one random model, the same for every group of `grouping` [clients]."""
     groups = max(grouping) + 1
     tree = [Node(group, None, [], round=0) for group in range(groups)]
     for client, group in enumerate(grouping):
@@ -186,7 +186,7 @@ def weights(sizes: np.ndarray, weighting: Weighting) -> np.ndarray:
 
 
 def weighted_mean(vectors: Sequence[Tensor], share: np.ndarray) -> Tensor:
-    """Mean of `vectors` [P] by weights that sum to one; the vectors are not copied together."""
+    """Mean of `vectors` [P] by weights that sum to one, without stacking the vectors."""
     mean = torch.zeros_like(vectors[0])
     for vector, weight in zip(vectors, share.tolist(), strict=True):
         if weight:
@@ -200,7 +200,7 @@ def mean_update(updates: Sequence[Tensor], sizes: np.ndarray, weighting: Weighti
 
 
 def aggregate(state: State, round_: Round, engine: Engine, weighting: Weighting) -> None:
-    """Add to each group's model the mean update of its participants, in place."""
+    """Add the participants' mean update to each group's model, in place."""
     sizes = engine.federation.sizes[round_.clients]
     for group, rows in state.positions(round_.clients).items():
         own = [round_.updates[row] for row in rows]
@@ -227,7 +227,7 @@ def observe(state: State, round_: Round, engine: Engine, settings: RoundSettings
 def rows_of_clients(
     state: State, now: int, clients: list[int], norms: Tensor, losses: Tensor
 ) -> list[Row]:
-    """What is measured of every participant: norm of its update [n], loss [n], leaf."""
+    """Measurements of every participant: norm of its update [n], loss [n], leaf."""
     rows = []
     for client, norm, loss in zip(clients, norms.tolist(), losses.tolist(), strict=True):
         leaf = float(state.leaves[state.grouping[client]])
@@ -237,7 +237,7 @@ def rows_of_clients(
 
 
 def norms_of_group(mean: Tensor, norms: Tensor) -> dict[str, float]:
-    """Of the mean update [P] of a group, and of the updates of its clients."""
+    """Norms of a group's mean update [P], and of its clients' updates."""
     return {
         "size": float(len(norms)),
         "mean_update_norm": float(mean.norm()),
@@ -249,7 +249,7 @@ def norms_of_group(mean: Tensor, norms: Tensor) -> dict[str, float]:
 def _compared(
     state: State, round_: Round, engine: Engine, settings: RoundSettings
 ) -> dict[str, Tensor]:
-    """Vectors [n, P] of the clients whose similarities are wanted this round."""
+    """Vectors [n, P], by name, whose similarities are measured this round."""
     found = {"update": round_.updates} if settings.similarities else {}
     if settings.gradient_every and round_.number and round_.number % settings.gradient_every == 0:
         found["gradient"] = engine.gradients(state.models_of(round_.clients), round_.clients)

@@ -1,9 +1,9 @@
-"""Test accuracy as FLT's tables print it: mean, errors, and variance over the clients.
+"""Test accuracy as in FLT's tables: mean, errors, and variance over clients.
 
 Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2022), Tables I to V, and their code (`flt.py`, lines
-453-457): clients count alike, the variance is the population variance over clients, the "std.
-error" is that of one run's accuracy as a binomial of its test images. The interval over seeds is
-ours: the paper has no measure of how much two trainings differ.
+453-457): clients have equal weights, the variance is the population variance over clients, and the
+"std. error" is that of one run's accuracy as a binomial of its test images. The interval over seeds
+is ours; the paper does not measure variation between trainings.
 """
 
 from pathlib import Path
@@ -20,19 +20,19 @@ MEASURES = ("round", "accuracy", "error", "variance")
 
 
 def client_scores(folder: Path) -> pd.DataFrame:
-    """Test accuracy in % by round (rows, ascending) and client (columns), newcomers left out."""
+    """Test accuracy in % by round (rows, ascending) and client (columns), without newcomers."""
     rounds = load_rounds(folder)
     rows = rounds[(rounds["metric"] == "accuracy") & (rounds["scope"] == "client")]
     return 100 * rows.pivot_table(index="round", columns="member", values="value")
 
 
 def at_last(scores: pd.DataFrame, until: float = np.inf) -> pd.Series:
-    """Accuracy of every client at the last test not after round `until`; its name is that round."""
+    """Accuracy of every client at the last test up to round `until`; its name is that round."""
     return scores.loc[scores.index <= until].iloc[-1]
 
 
 def binomial_error(accuracy: float, images: int) -> float:
-    """Standard error in points of an accuracy in %, measured on so many different images."""
+    """Standard error in points of an accuracy in %, measured on `images` different images."""
     share = accuracy / 100
     return float(100 * np.sqrt(share * (1 - share) / images))
 
@@ -46,7 +46,7 @@ def half_width(values: pd.Series) -> float:
 
 
 def by_seed(runs: pd.DataFrame, share: float = 1.0) -> pd.DataFrame:
-    """Accuracy of all runs and seeds in an index, at the last test in a share of rounds (Table V).
+    """Accuracy of all runs and seeds in an index after a fraction of rounds (Table V).
 
     Columns: run, seed, round (of the test), accuracy (%, mean over clients), error (binomial, in
     points), variance (over clients, in squared points).
@@ -62,14 +62,14 @@ def by_seed(runs: pd.DataFrame, share: float = 1.0) -> pd.DataFrame:
 
 
 def across_seeds(table: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds of what `by_seed` found, by run, with half the 95 % interval of accuracy."""
+    """Means over seeds of the columns of `by_seed`, by run, with half the 95 % interval."""
     by_run = table.groupby("run")
     interval = by_run["accuracy"].agg(half_width)
     return by_run[list(MEASURES)].mean().assign(seeds=by_run.size(), interval=interval)
 
 
 def by_cluster(runs: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy at the end within every true cluster: run, seed, cluster, accuracy (%)."""
+    """Final accuracy within every true cluster: run, seed, cluster, accuracy (%)."""
     parts = []
     for run, seed, folder in index.each(runs):
         truth = np.array(load_record(folder)["true_groups"])
@@ -89,6 +89,6 @@ def over_rounds(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_round(scores: pd.DataFrame, accuracy: float) -> float:
-    """First tested round at which the mean over clients is at least so many %; else infinity."""
+    """First tested round with a mean over clients of at least `accuracy` %; else infinity."""
     reached = scores.index[scores.mean(axis=1) >= accuracy]
     return float(reached[0]) if len(reached) else float("inf")

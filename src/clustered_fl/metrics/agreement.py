@@ -1,4 +1,4 @@
-"""How a run's grouping compares with the true groups, which only scoring may see."""
+"""Agreement of a run's grouping with the true groups."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,13 +17,13 @@ def index(first: Sequence[int], second: Sequence[int]) -> float:
 
 
 def ceiling(record: Record) -> float:
-    """Best mean accuracy of any single model for all training clients, newcomers left out."""
+    """Best possible mean accuracy of a single model for all training clients."""
     maps = np.array(record["label_maps"])
     return single_model_ceiling(maps[: len(record["true_groups"])])
 
 
 def newcomers_at_home(record: Record) -> list[bool]:
-    """For each newcomer, whether all clients of the leaf it was led to share its true group."""
+    """For each newcomer, whether all clients of its leaf belong to its true group."""
     truth = record["true_groups"]
     return [
         {truth[client] for client in new["clients"]} == {new["true_group"]}

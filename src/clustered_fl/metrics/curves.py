@@ -1,4 +1,4 @@
-"""Measurements of many runs as one tidy table, and what figures and claims read from it."""
+"""Measurements of many runs as one tidy table, and selections from it."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def mean_by_round(frame: pd.DataFrame, name: str) -> pd.Series:
 
 
 def running_median(frame: pd.DataFrame, rounds: int) -> pd.DataFrame:
-    """Every curve of a member, each value replaced by the median of `rounds` rounds around it."""
+    """Running median of every member's curve over a window of `rounds` rounds."""
     curve = ["run", "seed", "scope", "member", "metric"]
     ordered = frame.sort_values([*curve, "round"])
     smooth = ordered.groupby(curve)["value"].transform(

@@ -1,4 +1,4 @@
-"""Networks of the papers, by name; each says which paper uses it and how many parameters it has."""
+"""Networks of the papers, by name; docstrings state the paper and the number of parameters."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,8 +9,8 @@ from clustered_fl.options import call
 if TYPE_CHECKING:
     from torch import nn
 
-# Name in the ledger -> module and callable. Text, so that listing models imports none of them and a
-# run's code fingerprint covers only the network it trains.
+# Name in the ledger -> module and callable. As text, so that listing models imports none of them,
+# and a run's code fingerprint covers only its own network.
 IMAGE_MODELS = {
     name: ("clustered_fl.models.cnn", name)
     for name in ("mlp", "small_conv_net", "wide_conv_net", "le_net", "leaf_cnn", "three_conv_net")

@@ -1,6 +1,6 @@
-"""Autoencoders: FLT's encoders, whose codes describe images, and REPA's network, also a classifier.
+"""Autoencoders: FLT's encoders, and REPA's network, which is a classifier, too.
 
-Images are float32 [batch, channels, side, side]; those of FLT's encoders lie in 0..1.
+Images are float32 [batch, channels, side, side]; FLT's encoders expect values in 0..1.
 """
 
 from typing import Annotated
@@ -28,7 +28,7 @@ class Autoencoder(nn.Module):
 
 
 class _Residual(nn.Module):
-    """A narrow 3 x 3 convolution and a 1 x 1 convolution, around which the input passes."""
+    """A residual block: a narrow 3 x 3 convolution and a 1 x 1 convolution."""
 
     def __init__(self, width: int, narrow: int) -> None:
         super().__init__()
@@ -46,8 +46,8 @@ def conv_autoencoder(channels: int, side: int, code: Width = 128) -> Autoencoder
     The encoder has 25,956 parameters for MNIST (the number in FLT's Table VI).
 
     Args:
-        code: width of the code of an image.
-    Raises: InputError if the side is no multiple of four.
+        code: number of entries of a code.
+    Raises: InputError if the side is not a multiple of four.
     """
     small = _quarter(side)
     encoder = nn.Sequential(
@@ -60,7 +60,7 @@ def conv_autoencoder(channels: int, side: int, code: Width = 128) -> Autoencoder
         *(nn.ConvTranspose2d(4, 16, 2, stride=2), nn.ReLU()),
         *(nn.ConvTranspose2d(16, channels, 2, stride=2), nn.Sigmoid()),
     )
-    # Steps take two thirds of the time with the channels of a pixel side by side.
+    # With channels last, steps take two thirds of the time.
     return Autoencoder(encoder, decoder).to(memory_format=torch.channels_last)
 
 
@@ -76,7 +76,7 @@ def residual_autoencoder(
     Args:
         code: width of the code of an image.
         width: number of filters of the widest convolutions, a multiple of 16.
-    Raises: InputError if the side is no multiple of four, or the width none of 16.
+    Raises: InputError if the side is not a multiple of four, or the width not one of 16.
     """
     small, half, few = _quarter(side), width // 2, width // 16
     if width % 16:
@@ -118,7 +118,7 @@ def build_autoencoder(name: str, image_shape: tuple[int, ...], **options: int) -
 
     Args:
         image_shape: (channels, height, width).
-        options: from the ledger: code, the number e of entries of a code.
+        options: from the ledger, such as `code`, the number e of entries of a code.
     Raises: InputError if it is unknown, has no such setting, or does not fit the images.
     """
     if name not in AUTOENCODERS:
@@ -131,9 +131,9 @@ def build_autoencoder(name: str, image_shape: tuple[int, ...], **options: int) -
 
 
 class SupervisedAutoencoder(nn.Module):
-    """Convolutions to a code of an image; one head classifies it, another reconstructs the image.
+    """Convolutions from images to codes, a head that classifies, and one that reconstructs.
 
-    The `encoder` gives codes [batch, code] before the ReLU. See `supervised_autoencoder`.
+    The `encoder` returns codes [batch, code] before the ReLU. See `supervised_autoencoder`.
     """
 
     def __init__(self, channels: int, side: int, classes: int, code: int) -> None:
@@ -152,7 +152,7 @@ class SupervisedAutoencoder(nn.Module):
         )
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Class scores [batch, classes] and images as drawn again."""
+        """Class scores [batch, classes] and reconstructed images."""
         codes = self.encoder(images)
         return self.classifier(codes), self.decoder(codes)
 
@@ -162,9 +162,9 @@ def supervised_autoencoder(
 ) -> SupervisedAutoencoder:
     """Encoder and classifier have 608,702 parameters for FEMNIST.
 
-    REPA says "convolutional, ReLU, max pooling, and Softmax layers" and no more. These are the
-    layers of the classifier in the authors' follow-up code, whose code of 512 is what they compare,
-    and a decoder that mirrors them.
+    REPA only says "convolutional, ReLU, max pooling, and Softmax layers". These are the layers of
+    the classifier in the authors' follow-up code, which compares its codes of 512 entries, and a
+    decoder that mirrors them.
 
     Args:
         code: width of the code of an image.

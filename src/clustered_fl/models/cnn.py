@@ -1,7 +1,7 @@
 """Networks for images: fully connected and convolutional.
 
-The papers say "multilayer convolutional" and "five-layer convolutional" and no more; each function
-gives its choice and the reason. All inputs are float32 [batch, channels, height, width].
+The papers only say "multilayer convolutional" and "five-layer convolutional"; each function states
+its choice and the reason. All inputs are float32 [batch, channels, height, width].
 """
 
 from itertools import pairwise
@@ -14,15 +14,15 @@ from torch.nn import functional
 from clustered_fl.models.dropout import Dropout
 
 POOLED = 2
-"""Convolutions of a `ThreeConvNet` that 2 x 2 max-pooling follows; later ones have none."""
+"""The first so many convolutions of a `ThreeConvNet` are followed by 2 x 2 max-pooling."""
 
 
 class ConvNet(nn.Module):
-    """5 x 5 convolutions with ReLU and 2 x 2 max-pooling, possibly none, and dense layers.
+    """Any number of 5 x 5 convolutions with ReLU and 2 x 2 max-pooling, then dense layers.
 
     Args:
         filters: outputs of the convolutions.
-        hidden: widths of the hidden fully connected layers, possibly none, with ReLU between.
+        hidden: widths of the hidden fully connected layers, if any, with ReLU between.
         dropout: probability that a hidden unit is set to 0 in training.
         padding: pixels of 0 around the input of each convolution.
     """
@@ -50,7 +50,7 @@ class ConvNet(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Map images [batch, channels, side, side] to class scores [batch, classes]."""
         for convolution in self.convolutions:
-            # ReLU and maximum commute; on a quarter of the entries ReLU costs less.
+            # ReLU and maximum commute, and ReLU on a quarter of the entries is cheaper.
             images = functional.relu(functional.max_pool2d(convolution(images), 2))
         hidden = images.flatten(1)
         for layer, dropout in zip(self.layers, self.dropouts, strict=False):
@@ -93,7 +93,7 @@ def mlp(
 ) -> ConvNet:
     """One hidden layer of 200 units: 159,010 parameters for MNIST.
 
-    FLT's network for MNIST, which drops half of the hidden units in its code and none in its text.
+    FLT's network for MNIST; the code has dropout 0.5, the paper mentions none.
 
     Args:
         dropout: probability that a hidden unit is set to 0 in training.
@@ -113,7 +113,7 @@ def small_conv_net(channels: int, side: int, classes: int) -> ConvNet:
 def wide_conv_net(channels: int, side: int, classes: int) -> ConvNet:
     """32 and 32 filters, one hidden layer of 256: 160,362 parameters for MNIST.
 
-    The network of the same authors' earlier simulator, as a second reading of Figs 6-8.
+    The network of the same authors' earlier simulator: a second interpretation of Figs 6-8.
     """
     return ConvNet(channels, side, (32, 32), (256,), classes)
 
@@ -130,8 +130,8 @@ def leaf_cnn(channels: int, side: int, classes: int) -> ConvNet:
 def le_net(channels: int, side: int, classes: int) -> ConvNet:
     """6 and 16 filters, hidden layers 120 and 84: five layers, 62,006 parameters for CIFAR-10.
 
-    Our reading of "a five-layer convolutional neural network" (CFL, section V-C); FLT uses the same
-    network for CIFAR-10.
+    Our interpretation of "a five-layer convolutional neural network" (CFL, section V-C); FLT uses
+    the same network for CIFAR-10.
     """
     return ConvNet(channels, side, (6, 16), (120, 84), classes)
 
@@ -139,7 +139,7 @@ def le_net(channels: int, side: int, classes: int) -> ConvNet:
 def three_conv_net(channels: int, side: int, classes: int) -> ThreeConvNet:
     """32, 64 and 64 filters, one hidden layer of 64: 122,570 parameters for CIFAR-10.
 
-    The other reading of "five-layer convolutional", kept to see whether the choice of `le_net`
-    matters (CFL, section V-C).
+    The other interpretation of "five-layer convolutional", which tests whether the choice of
+    `le_net` matters (CFL, section V-C).
     """
     return ThreeConvNet(channels, side, (32, 64, 64), 64, classes)

@@ -1,8 +1,8 @@
-"""Dropout whose masks are a function of a key, so that every way to train draws the same ones.
+"""Dropout whose masks are a function of a key, so that every training path draws the same masks.
 
-PyTorch's dropout takes its masks from one global stream, so that they would depend on the order of
-the clients. Here a unit is dropped by a hash of (key of the client's epoch, step, layer, sample in
-the batch, unit); `clustered_fl.engine.dense_kernels` compiles the same function.
+PyTorch's dropout draws masks from one global stream, so they would depend on the order of clients.
+Here a hash of (key of the client's epoch, step, layer, sample in the batch, unit) decides whether a
+unit is dropped; `clustered_fl.engine.dense_kernels` compiles the same function.
 """
 
 import torch
@@ -14,7 +14,7 @@ FIRST, SECOND = 0x7FEB352D, 0x846CA68B
 
 
 def mixed(word: Tensor | int) -> Tensor | int:
-    """Hash of each 32-bit word; int64 holds them, and its overflow leaves the low half right."""
+    """Hash of each 32-bit word, stored in int64; overflow does not affect the low 32 bits."""
     word = word ^ (word >> 16)
     word = (word * FIRST) & WORD
     word = word ^ (word >> 15)
@@ -23,16 +23,16 @@ def mixed(word: Tensor | int) -> Tensor | int:
 
 
 class Dropout(nn.Module):
-    """Sets units to 0 with a probability while training, and divides the others by the rest.
+    """Dropout with probability p in training; the other units are divided by 1 - p.
 
-    `layer` is its number, so that layers differ. `key`, int64 [], is that of a client's epoch, and
-    `step`, int64 [], the number of batches before this one.
+    `layer` is its number, so that masks of layers differ. `key`, int64 [], is the key of a client's
+    epoch, and `step`, int64 [], the number of batches before this one.
     """
 
     def __init__(self, probability: float, layer: int) -> None:
         super().__init__()
         self.probability, self.layer = probability, layer
-        # Buffers, so that torch.func can put other ones in their place; no part of a saved model.
+        # Buffers, so that torch.func can replace them; not part of a saved model.
         self.register_buffer("key", torch.zeros((), dtype=torch.int64), persistent=False)
         self.register_buffer("step", torch.zeros((), dtype=torch.int64), persistent=False)
 
@@ -47,14 +47,14 @@ class Dropout(nn.Module):
 
 
 def begin_epoch(network: nn.Module, key: Tensor) -> None:
-    """Give the dropout layers of `network` the key of an epoch, and let them count from 0."""
+    """Set the key of an epoch in all dropout layers of `network`, and reset their step to 0."""
     for layer in network.modules():
         if isinstance(layer, Dropout):
             layer.key, layer.step = key, torch.zeros_like(key)
 
 
 def next_step(network: nn.Module) -> None:
-    """Count a batch."""
+    """Increase the step of all dropout layers by one."""
     for layer in network.modules():
         if isinstance(layer, Dropout):
             layer.step = layer.step + 1

@@ -1,4 +1,4 @@
-"""What a network is given and asked for: the part of `model:` in a ledger that several share."""
+"""Inputs and targets of networks: the settings in `model:` that several models share."""
 
 from typing import Annotated, Any
 
@@ -22,10 +22,10 @@ class ImageInputs:
 
 @dataclass(frozen=True, config=STRICT)
 class ReconstructedInputs(ImageInputs):
-    """Settings of every model that draws its images again.
+    """Settings of every model that reconstructs its images.
 
     Attributes:
-        reconstruction: weight of the squared error; the cross-entropy has the rest.
+        reconstruction: weight w of the squared error; the cross-entropy has 1 - w.
     """
 
     reconstruction: float = Field(default=0.5, ge=0, le=1)
@@ -36,7 +36,7 @@ class WordInputs:
     """Settings of every model of texts.
 
     Attributes:
-        length: words of an article that are read; the first has nothing before it to predict it by.
+        length: words read of an article; all but the first are predicted.
     """
 
     length: int = Field(ge=2)
@@ -53,7 +53,7 @@ def inputs_of(name: str) -> type[Inputs]:
 
 
 def separated(model: dict[str, Any]) -> tuple[Inputs, dict[str, Any]]:
-    """A ledger's model as its inputs, and what `build_model` takes; InputError for bad inputs."""
+    """Split `model:` into inputs and arguments of `build_model`; InputError for bad inputs."""
     kind = inputs_of(model["name"])
     own = {key: value for key, value in model.items() if key in fields_of(kind)}
     network = {key: value for key, value in model.items() if key not in own}

@@ -1,1 +1,1 @@
-"""What jobs leave behind, and how to read it."""
+"""Records of jobs: files, archives and how to read them."""

@@ -1,8 +1,8 @@
-"""All records of a paper in one file: everything of them that figures, tables and claims need.
+"""All records of a paper in one file, with everything that figures, tables and claims need.
 
-A row is one record: what it is of, its identity (`clustered_fl.workflow.kinds`), the version of the
-code that made it, and its files as they were. The models of runs are left out: they would take
-gigabytes, and nothing that is shown needs them.
+A row is one record: its kind, name and seed, its identity (`clustered_fl.workflow.kinds`), the
+version of the code that made it, and its files. The models of runs are left out: they would take
+gigabytes, and no figure, table or claim needs them.
 """
 
 import json
@@ -21,9 +21,9 @@ from clustered_fl.records.reading import COST, MODELS, RECORD
 
 FILE = "records.parquet"
 MARK = "restored"
-"""File beside a record that was not computed here: the identity that it was restored with."""
+"""File in the folder of a restored record, with the identity it was restored with."""
 OTHER_DATA = "other_data"
-"""File beside a record that replaces one of other data: the digest of its own."""
+"""File in the folder of a record that replaced one of other data, with its data's digest."""
 
 _TEXTS = dict.fromkeys(
     ("kind", "entry", "name", "seed", "identity", "data", "made_by"), pa.string()
@@ -32,7 +32,7 @@ _SCHEMA = pa.schema(_TEXTS | {"seed": pa.int64(), "files": pa.map_(pa.string(), 
 
 
 class Key(NamedTuple):
-    """What a record is of."""
+    """Kind, name and seed of a record."""
 
     kind: str
     name: str
@@ -43,11 +43,11 @@ class Packed(NamedTuple):
     """One record.
 
     Attributes:
-        entry: name in the ledger, of which `name` is one where it has a sweep.
-        identity: "" for a record that is too old to be restored.
-        data: digest of the dataset that it was computed from, "" for none.
+        entry: name in the ledger; differs from `name` if the entry has a sweep.
+        identity: see `workflow.kinds`; "" if the record is too old to be restored.
+        data: digest of its dataset, "" for none.
         made_by: version of the code that made it.
-        files: name -> content; empty where they were not asked for.
+        files: name -> content; empty if they were not read.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Packed(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What it is of."""
+        """Kind, name and seed."""
         return Key(self.kind, self.name, self.seed)
 
 
@@ -69,7 +69,7 @@ def pack(key: Key, entry: str, folder: Path, made_by: str, left_out: Iterable[st
     """The record in a folder.
 
     Args:
-        left_out: files that nothing shows, besides the models of runs.
+        left_out: further files to leave out, besides the models of runs.
     Raises: InputError if there is no record, or it is damaged.
     """
     files = seal.contents(folder, {MODELS, *left_out, MARK, OTHER_DATA})
@@ -79,7 +79,7 @@ def pack(key: Key, entry: str, folder: Path, made_by: str, left_out: Iterable[st
 
 
 def unpack(packed: Packed, folder: Path) -> None:
-    """Put a record in place as if it had been computed there, record.json last.
+    """Write the files of a record to a folder, record.json last.
 
     Raises: InputError if it is damaged.
     """
@@ -95,9 +95,9 @@ def unpack(packed: Packed, folder: Path) -> None:
 
 
 def restore(path: Path, key: Key, folder: Path) -> None:
-    """Put one record of an archive in place.
+    """Write one record of an archive to its folder.
 
-    Raises: InputError if the archive is without it.
+    Raises: InputError if the archive does not contain it.
     """
     records = read(path)
     if key not in records:
@@ -106,10 +106,10 @@ def restore(path: Path, key: Key, folder: Path) -> None:
 
 
 def read(path: Path, files: bool = True) -> dict[Key, Packed]:
-    """All records of an archive, none if there is no archive.
+    """All records of an archive; none if the file does not exist.
 
     Args:
-        files: also read their files.
+        files: whether to read their files, too.
     Raises: InputError if it is damaged.
     """
     if not path.exists():
@@ -126,10 +126,10 @@ def read(path: Path, files: bool = True) -> dict[Key, Packed]:
 
 
 def write(path: Path, records: Iterable[Packed]) -> None:
-    """Write an archive, whole or not at all; equal records give equal bytes."""
+    """Write an archive atomically; equal records give equal bytes."""
     rows = [each._asdict() | {"files": sorted(each.files.items())} for each in records]
     table = pa.Table.from_pylist(sorted(rows, key=_place), schema=_SCHEMA)
-    # One page for all files, because records resemble each other.
+    # One page for all files compresses better, because records are similar.
     pages = {"use_dictionary": False, "data_page_size": 2**28, "write_page_checksum": True}
     with replacing(path) as beside:
         parquet.write_table(table, beside, compression="zstd", compression_level=19, **pages)
@@ -140,9 +140,9 @@ def _place(row: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def union(first: Mapping[Key, Packed], second: Mapping[Key, Packed]) -> dict[Key, Packed]:
-    """The records of two archives; of equal results the first's.
+    """The records of two archives; where both have a record, the first's.
 
-    Raises: InputError if they have different results of the same.
+    Raises: InputError if they have different results for the same record.
     """
     for key in first.keys() & second.keys():
         if not _alike(first[key], second[key]):
@@ -154,9 +154,9 @@ def union(first: Mapping[Key, Packed], second: Mapping[Key, Packed]) -> dict[Key
 
 
 def merge(paths: Sequence[Path], out: Path) -> int:
-    """Join the records of several archives of one paper; how many there are.
+    """Join the records of several archives of one paper; returns their number.
 
-    Raises: InputError if an archive is absent, or two have different results of the same.
+    Raises: InputError if an archive is missing, or two have different results for a record.
     """
     for path in paths:
         if not path.is_file():
@@ -167,7 +167,7 @@ def merge(paths: Sequence[Path], out: Path) -> int:
 
 
 def _alike(first: Packed, second: Packed) -> bool:
-    """Whether two records have the same identity and measurements, on whatever machines."""
+    """Whether two records have the same identity and measurements, whatever the machine."""
     about = (RECORD, COST)
     ours, theirs = (
         {name: content for name, content in each.files.items() if name not in about}

@@ -1,7 +1,7 @@
-"""Which records there are and where: one table for claims, metrics and notebooks.
+"""The index of records: one table of names and folders for claims, metrics and notebooks.
 
-Columns: kind ("run", "grouping", "encoder" or "study"), entry (its name in the ledger), name (of a
-run; one of several where the entry has a sweep), seed and folder.
+Columns: kind ("run", "grouping", "encoder" or "study"), entry (name in the ledger), name (of the
+record; an entry with a sweep has several), seed and folder.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,13 +19,13 @@ COLUMNS = ("kind", "entry", "name", "seed", "folder")
 
 
 def build(rows: Iterable[tuple[Kind, str, str, int, str]], prefix: str = "") -> pd.DataFrame:
-    """The index with these rows, whose folders begin with the prefix."""
+    """The index with these rows; `prefix` is put before the folders."""
     records = pd.DataFrame(list(rows), columns=list(COLUMNS))
     return records.assign(folder=prefix + records["folder"].astype(str))
 
 
 def write(records: pd.DataFrame, path: Path) -> None:
-    """Write the index as CSV, whole or not at all."""
+    """Write the index as CSV, atomically."""
     with replacing(path) as beside:
         records.to_csv(beside, index=False)
 
@@ -39,7 +39,7 @@ def read(path: str | Path) -> pd.DataFrame:
 
 
 def chosen(records: pd.DataFrame, kind: Kind, *entries: str) -> pd.DataFrame:
-    """The records of one kind, of these entries in their order; of all if none is named."""
+    """The records of one kind, of these entries in this order; by default of all entries."""
     own = records[records["kind"] == kind]
     if not entries:
         return own
@@ -48,7 +48,7 @@ def chosen(records: pd.DataFrame, kind: Kind, *entries: str) -> pd.DataFrame:
 
 
 def folder(records: pd.DataFrame, kind: Kind, name: str, seed: int | None = None) -> Path:
-    """Folder of one record; without a seed that of the first; InputError if it is not there."""
+    """Folder of one record, by default of the first seed; InputError if it is not in the index."""
     own = records[(records["kind"] == kind) & (records["name"] == name)]
     own = own if seed is None else own[own["seed"] == seed]
     if own.empty:
@@ -64,5 +64,5 @@ def each(records: pd.DataFrame) -> Iterator[tuple[str, int, Path]]:
 
 
 def loaded(records: pd.DataFrame) -> list[dict[str, Any]]:
-    """The records themselves, in order."""
+    """The content of all records, in order."""
     return [load_record(path) for _, _, path in each(records)]

@@ -1,4 +1,4 @@
-"""What a computation was made by, what it ran on and what it cost, as records say it."""
+"""Provenance in records: code, versions, device and memory of a computation."""
 
 import platform
 import resource
@@ -27,7 +27,7 @@ def described(config: dict[str, Any], origin: Origin, device: torch.device) -> d
 
 
 def versions() -> dict[str, str]:
-    """Versions on which bits may depend."""
+    """Versions of packages that may affect bits."""
     python = platform.python_version()
     numpy, numba = np.__version__, version("numba")
     return {"python": python, "torch": torch.__version__, "numpy": numpy, "numba": numba}
@@ -40,7 +40,7 @@ def peak_memory() -> int:
 
 
 def device_name(device: torch.device) -> str:
-    """The processor or the GPU, as its maker calls it."""
+    """Model name of the processor or GPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     try:

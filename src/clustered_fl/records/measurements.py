@@ -1,4 +1,4 @@
-"""What a run measures, as columns: 18 bytes a row, where a tuple takes two hundred."""
+"""Measurements of a run as columns: 18 bytes per row, while a tuple takes two hundred."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -19,14 +19,14 @@ _HELD = pa.schema({name: _NAMED if kind == _TEXT else kind for name, kind in _KI
 
 
 class Measurements:
-    """The rows of a run in the order in which they were measured."""
+    """The rows of a run in the order of measurement."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._parts = [_HELD.empty_table()]
         self += rows
 
     def __iadd__(self, rows: Iterable[Row]) -> Self:
-        """Add rows; an error of pyarrow if one is no measurement."""
+        """Add rows; pyarrow raises an error for invalid ones."""
         if rows := list(rows):
             pairs = zip(zip(*rows, strict=True), _HELD.types, strict=True)
             arrays = [pa.array(column, kind) for column, kind in pairs]
@@ -37,11 +37,11 @@ class Measurements:
         return sum(map(len, self._parts))
 
     def table(self) -> pa.Table:
-        """All rows, with plain text."""
+        """All rows, with texts instead of codes."""
         return pa.concat_tables([part.cast(SCHEMA) for part in self._parts]).combine_chunks()
 
     def last(self, metric: str) -> np.ndarray:
-        """Values of a metric of clients, of the last round in which it was measured."""
+        """Clients' values of a metric in the last round in which it was measured."""
         for part in reversed(self._parts):
             own = pc.and_(pc.equal(part["scope"], "client"), pc.equal(part["metric"], metric))
             if len(found := part.filter(own)):

@@ -1,12 +1,12 @@
-"""What a run leaves behind, and how to read it.
+"""The files of a run's record, and functions to read them.
 
     record.json         configuration, digests of code and data, versions, grouping, parameter tree
-    cost.json           seconds, CPU seconds, memory, threads: what differs between two equal runs
+    cost.json           seconds, CPU seconds, memory, threads, which differ between equal runs
     rounds.parquet      one measurement per row: round, scope, member, metric, value
     models.safetensors  cached models, edge updates and similarities of the parameter tree
 
-Everything but cost.json is the same, byte for byte, for two runs of one configuration on one
-machine. What is read is verified (`clustered_fl.records.seal`).
+Everything except cost.json is byte-identical for two runs of one configuration on one machine.
+Readers verify digests (`clustered_fl.records.seal`).
 """
 
 from collections.abc import Iterable
@@ -29,11 +29,11 @@ ROUNDS, MODELS = "rounds.parquet", "models.safetensors"
 
 
 class Origin(NamedTuple):
-    """What makes a record this result and no other.
+    """What identifies a record's result.
 
     Attributes:
         code: fingerprint of the code that computes it.
-        identity: digest of its configuration, its code and everything that it rests on.
+        identity: digest of its configuration, its code and the records it depends on.
     """
 
     code: str
@@ -41,7 +41,7 @@ class Origin(NamedTuple):
 
 
 def write_rounds(path: Path, rows: Measurements | Iterable[Row]) -> None:
-    """Write measurements as parquet, whole or not at all."""
+    """Write measurements as parquet, atomically."""
     measured = rows if isinstance(rows, Measurements) else Measurements(rows)
     with replacing(path) as beside:
         parquet.write_table(measured.table(), beside)
@@ -50,7 +50,7 @@ def write_rounds(path: Path, rows: Measurements | Iterable[Row]) -> None:
 def load_record(folder: Path) -> dict[str, Any]:
     """The record of the run in `folder`, with its cost under "cost".
 
-    Raises: InputError if the run left no record there.
+    Raises: InputError if there is no record, or it is damaged.
     """
     record = read_record(Path(folder))
     return record | {"cost": read_cost(Path(folder), record)}
@@ -71,7 +71,7 @@ def load_models(folder: Path) -> dict[str, np.ndarray]:
 def load_tables(folder: Path) -> "dict[str, pd.DataFrame]":
     """All tables of the study in `folder`, by name.
 
-    Raises: InputError if the study left no record there, or it is damaged.
+    Raises: InputError if there is no record, or it is damaged.
     """
     import pandas as pd
 

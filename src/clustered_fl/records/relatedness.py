@@ -1,9 +1,9 @@
-"""Which clients are related: what a grouping leaves, for methods that average by it and notebooks.
+"""The result of a grouping, for methods that average by it and for notebooks.
 
-relatedness.safetensors    which clients are related: the first four arrays of `Relatedness`
-signatures.safetensors     what it was found from, which can be large: the others
-comparisons.parquet        how well other settings would have found the true groups
-record.json, cost.json     as of a run (`clustered_fl.records.reading`)
+relatedness.safetensors    the first four arrays of `Relatedness`
+signatures.safetensors     the other arrays, which can be large
+comparisons.parquet        scores of other settings, or other measurements
+record.json, cost.json     as for a run (`clustered_fl.records.reading`)
 """
 
 from dataclasses import dataclass, fields
@@ -26,16 +26,16 @@ SENT = ("distances", "signatures", "points")
 
 @dataclass(frozen=True)
 class Relatedness:
-    """Relatedness of M clients and how it came about.
+    """Relatedness of M clients and the data it was computed from.
 
     Attributes:
-        related: uint8 [M, M]; row i says whose models client i averages.
+        related: uint8 [M, M]; row i marks the clients whose models client i averages.
         groups: int64 [M], the disjoint clusters.
-        placed: int64 [newcomers], for each the client whose model it gets.
-        later: uint8 [M + newcomers, M + newcomers], found again with them; empty if it was not.
+        placed: int64 [newcomers], the client whose model each newcomer gets.
+        later: uint8 [M + newcomers, M + newcomers], with newcomers; empty if not computed.
         distances: float32 [M, M], before the threshold.
         signatures: float32 [M + newcomers, k, e], what a client sends.
-        points: float32 [M, k, u], signatures on the manifold; u = e where there is no UMAP.
+        points: float32 [M, k, u], embedded signatures; u = e without UMAP.
     """
 
     related: np.ndarray
@@ -48,7 +48,7 @@ class Relatedness:
 
 
 def save(found: Relatedness, folder: Path) -> None:
-    """Write the arrays to `folder`, each file whole or not at all."""
+    """Write the arrays to `folder`, each file atomically."""
     arrays = {f.name: np.ascontiguousarray(getattr(found, f.name)) for f in fields(found)}
     sent = {name: arrays.pop(name) for name in SENT}
     if np.array_equal(sent["points"], sent["signatures"][: len(sent["points"])]):
@@ -62,7 +62,7 @@ def load(folder: Path, signatures: bool = True) -> Relatedness:
     """Read what `save` wrote.
 
     Args:
-        signatures: read them too; else they, the points and the distances are empty.
+        signatures: also read signatures, points and distances, which are otherwise empty.
     Raises: InputError if a file is missing or damaged.
     """
     found, empty = _arrays(folder, FILE), np.zeros((0, 0, 0), np.float32)
@@ -77,7 +77,7 @@ def _arrays(folder: Path, name: str) -> dict[str, np.ndarray]:
 
 
 def load_comparisons(folder: Path) -> "pd.DataFrame":
-    """How well other settings would have found the true groups, or what else was measured."""
+    """The table `comparisons.parquet`: scores of other settings, or other measurements."""
     import pandas as pd
 
     with opened(folder, COMPARISONS) as path:

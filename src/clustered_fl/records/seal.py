@@ -1,10 +1,10 @@
-"""Digests by which readers of a record notice that one of its files is damaged.
+"""Digests that let readers of a record detect damaged files.
 
-record.json says the SHA-256 of the files beside it ("files") and of its own content ("digest").
-cost.json, which differs between equal runs, has a digest of its own and says that of its record.
-Reading verifies, planning looks at record.json only. A damaged record loses its record.json, which
-says that it is there, so that the same command computes it again. Records that were published
-before there were digests have none and are read as they are.
+record.json contains the SHA-256 of the other files ("files") and of its own content ("digest").
+cost.json, which differs between equal runs, contains its own digest and that of its record. Readers
+verify digests; planning looks at record.json only. If a file is damaged, record.json is renamed, so
+that the same command computes the record again. Records published before digests were introduced
+have none and are read without verification.
 """
 
 import json
@@ -26,10 +26,10 @@ _OTHER = "its content is not what was written"
 
 
 def write(folder: Path, record: dict[str, Any], cost: dict[str, Any], names: Iterable[str]) -> None:
-    """Write cost.json and then record.json, whose presence means that a record is whole.
+    """Write cost.json and then record.json, whose presence marks a record as complete.
 
     Args:
-        names: the files of the record, which are there.
+        names: the other files of the record, which already exist.
     """
     files = {name: file_digest(folder / name) for name in names}
     record = _sealed(record | {_FILES: files})
@@ -38,12 +38,12 @@ def write(folder: Path, record: dict[str, Any], cost: dict[str, Any], names: Ite
 
 
 def _sealed(content: dict[str, Any]) -> dict[str, Any]:
-    plain = json.loads(json.dumps(content))  # as a reader will see it
+    plain = json.loads(json.dumps(content))  # as JSON stores it
     return plain | {_DIGEST: digest(plain)}
 
 
 def _is_whole(content: Any, marked: str) -> bool:
-    """Whether content is what was written; both keys are missing in what is older than they."""
+    """Whether content matches its digest; old records have neither key and pass."""
     if not isinstance(content, dict) or (marked in content) != (_DIGEST in content):
         return False
     plain = {name: value for name, value in content.items() if name != _DIGEST}
@@ -97,7 +97,7 @@ def opened(folder: Path, name: str) -> Iterator[Path]:
 
 
 def contents(folder: Path, left_out: Iterable[str]) -> dict[str, bytes]:
-    """All files of a record but some, verified; InputError if one is damaged."""
+    """All files of a record except `left_out`, verified; InputError if one is damaged."""
     record, found = read_record(folder), {}
     read_cost(folder, record)
     there = {path.name for path in folder.iterdir() if path.is_file() and path.name[0] != "."}
@@ -110,7 +110,7 @@ def contents(folder: Path, left_out: Iterable[str]) -> dict[str, bytes]:
 
 
 def damaged_in(files: Mapping[str, bytes]) -> str:
-    """Name of the first damaged file of a record that is in memory, "" if there is none."""
+    """Name of the first damaged file of a record in memory, "" if there is none."""
     try:
         record = json.loads(files[RECORD])
     except ValueError:

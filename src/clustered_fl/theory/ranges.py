@@ -1,4 +1,4 @@
-"""Refusing settings of a study that make no sense; all raise InputError, naming the first."""
+"""Range checks for settings of studies; all raise InputError naming the first bad one."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Looking for counterexamples to an inequality, at random and by hill climbing."""
+"""Search for counterexamples to an inequality, at random and by hill climbing."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-# What float64 loses in cosines near one, with room to spare.
+# Rounding error of float64 in cosines near one, with a safety margin.
 ROUNDING = 1e-9
 
 Margin = Callable[[np.ndarray], np.ndarray]
@@ -15,9 +15,9 @@ Margin = Callable[[np.ndarray], np.ndarray]
 class Check(NamedTuple):
     """One row of the table of checks.
 
-    source: where the paper states it; note: what the outcome says.
+    source: place in the paper; note: meaning of the outcome.
     trials: cases to which the statement applies; violations: those that contradict it.
-    value, value_name: one further number and what it is.
+    value, value_name: one further number and its meaning.
     """
 
     check: str
@@ -32,7 +32,7 @@ class Check(NamedTuple):
 def counted(
     check: str, source: str, wrong: np.ndarray | pd.Series, value: float, value_name: str, note: str
 ) -> Check:
-    """The row of a statement, from whether each case contradicts it."""
+    """The row of a statement; `wrong` marks the cases that contradict it."""
     return Check(check, source, wrong.size, int(wrong.sum()), float(value), value_name, note)
 
 
@@ -77,7 +77,7 @@ def summarise(margins: np.ndarray) -> Search:
 
 
 def pooled(searches: list[Search]) -> Search:
-    """Several searches as one."""
+    """The combined result of several searches."""
     trials, violations, largest = zip(*searches, strict=True)
     return Search(sum(trials), sum(violations), float(np.nanmax(largest)))
 

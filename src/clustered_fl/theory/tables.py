@@ -1,4 +1,4 @@
-"""The tables of a study: which they are, and putting those of its parts together."""
+"""Tables of studies: declaration, and combination of tables from several parts."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,9 +9,9 @@ Study = TypeVar("Study", bound=Callable[..., dict[str, pd.DataFrame]])
 
 
 def leaves(*tables: str) -> Callable[[Study], Study]:
-    """Make a function a study, which returns exactly these tables, whatever its settings are.
+    """Decorator for a study: it returns exactly these tables, whatever its settings.
 
-    The workflow reads them from its attribute `tables`, and makes it again when one is missing.
+    The workflow reads the attribute `tables`, and repeats the study if a table is missing.
     """
 
     def declared(study: Study) -> Study:
@@ -22,7 +22,7 @@ def leaves(*tables: str) -> Callable[[Study], Study]:
 
 
 def stacked(parts: dict[str, dict[str, pd.DataFrame]], key: str) -> dict[str, pd.DataFrame]:
-    """Stack equally named tables of several parts; the first column, `key`, says which part."""
+    """Stack tables with the same names; the first column, `key`, names the part."""
     names = next(iter(parts.values()))
     tables = {name: {part: parts[part][name] for part in parts} for name in names}
     return {

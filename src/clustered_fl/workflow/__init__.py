@@ -1,1 +1,1 @@
-"""The ledgers as a plan: what there is to compute, from what, and what makes it out of date."""
+"""The ledgers as a plan: what to compute, from which inputs, and when to recompute it."""

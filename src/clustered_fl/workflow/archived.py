@@ -1,9 +1,9 @@
-"""Which records of a plan are taken from the published archives, in place of being computed.
+"""Which records of a plan are taken from published archives instead of computed.
 
-A record is taken if it was made with the settings and the code that the plan has now, and so was
-everything that it rests on (`Kind.identity`), and if its data are those at hand, where any are. One
-that was computed here stays. The models of runs are not in an archive: where a grouping must be
-computed, the run that is its profiler is trained too.
+A record is taken if it and all records it depends on were made with the plan's settings and code
+(`Kind.identity`), and if its data are the local data, if there are any. A record that was computed
+here is kept. Archives do not contain the models of runs, so if a grouping must be computed, its
+profiler is trained, too.
 """
 
 import json
@@ -17,16 +17,16 @@ from clustered_fl.workflow.kinds import FILES, Kind
 from clustered_fl.workflow.present import Present
 
 NAMED = 8
-"""Records that are listed by name at the start of a run."""
+"""Most records that are listed by name at the start of a run."""
 
 
 class Archives:
     """The published records of some papers, and which of them a plan takes.
 
     Args:
-        folders: of the papers that are published at this scale, such as `figures/desktop/cfl`.
+        folders: of papers published at this scale, such as `figures/desktop/cfl`.
     Attributes:
-        taken: what is restored.
+        taken: keys of the restored records.
     """
 
     def __init__(self, kinds: Iterable[Kind], here: Present, folders: Iterable[Path]) -> None:
@@ -58,22 +58,22 @@ class Archives:
                     yield from (below for below in self._here.below(key) if below.kind == "run")
 
     def told(self) -> str:
-        """What is taken and what is not, for the user; "" where nothing is published."""
+        """A message about which records are taken and which not; "" if nothing is published."""
         known = (packed for own in self._files.values() for packed in own.values())
         others = [packed for packed in known if not self._fits(packed)]
         if not self._places:
             return ""
-        text = f"{len(self.taken)} published records are taken in place of being computed."
+        text = f"{len(self.taken)} published records are used instead of computed."
         if others:
             named = ", ".join(f"{each.name} (seed {each.seed})" for each in others[:NAMED])
             more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-            text += f" Of other settings, code or data, and not taken: {named}{more}."
+            text += f" Not used, because settings, code or data differ: {named}{more}."
         return text
 
     def restored(self, kind: Kind) -> Iterator[tuple[str, str, list[str]]]:
-        """What the rules of one kind restore: name of the rule, expression of records, their files.
+        """The rules that restore one kind of records: rule name, pattern of records, their files.
 
-        One rule for all, but one for each study, because they leave different tables.
+        Studies have one rule each, because their tables differ; other kinds have one rule.
         """
         if kind.name != "study":
             yield f"restore_{kind.name}", self.constraint(kind), list(FILES[kind.name])
@@ -83,12 +83,12 @@ class Archives:
                 yield f"restore_study_{key.name}", re.escape(key.name), kind.files(key.name)
 
     def computed(self, kind: Kind) -> list[str]:
-        """Names of the entries none of whose records is restored."""
+        """Names of the entries without restored records."""
         names = {key.name for key in self.taken if key.kind == kind.name}
         return [name for name in kind.entries if name not in names]
 
     def constraint(self, kind: Kind) -> str:
-        """Regular expression of the records of one kind that are restored."""
+        """Regular expression that matches the restored records of one kind."""
         folders = (self._here.folder(key) for key in self.taken if key.kind == kind.name)
         start = Path(kind.place.format(name="", seed="")).parts[:3]
         own = sorted(re.escape("/".join(folder.parts[len(start) :])) for folder in folders)
@@ -99,7 +99,7 @@ class Archives:
         return lambda wildcards: str(self._places[_key(kind, wildcards.record)])
 
     def key_of(self, kind: Kind) -> Callable[[Any], str]:
-        """Parameter function: what such a record is of, as JSON."""
+        """Parameter function: the key of such a record, as JSON."""
         return lambda wildcards: json.dumps(_key(kind, wildcards.record))
 
 

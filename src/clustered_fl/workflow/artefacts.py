@@ -1,4 +1,4 @@
-"""The tables and figures of a plan: what each reads, and what makes it anew."""
+"""The tables and figures of a plan: their inputs, parameters and files."""
 
 import json
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ FORMATS = {"figure": ("png", "pdf", "svg", "csv"), "table": ("csv", "md", "tex")
 
 
 class Artefacts:
-    """The artefacts of some ledgers, as the workflow's rules ask for them.
+    """The artefacts of some ledgers, with the functions that rules need.
 
     Attributes:
         entries: those that can be made at this scale, by name.
@@ -40,25 +40,25 @@ class Artefacts:
         self.entries = {name: each for name, each in named.items() if self._is_made(each)}
 
     def _is_made(self, artefact: Artefact) -> bool:
-        """Not a figure of runs none of which is trained at this scale."""
+        """Whether any of its runs is trained at this scale, or it shows no runs."""
         kinds = {kind.name: kind for kind in self._kinds}
         runs = [kinds["run"][name] for name in kinds["run"].members(artefact.runs)]
         return not runs or any(run.seeds for run in runs)
 
     def require_notebooks(self) -> None:
-        """Refuse a ledger that names a notebook which is not there, before anything is trained.
+        """Refuse a ledger that names a missing notebook, before anything is trained.
 
         Raises: InputError naming the artefact and the notebook.
         """
         for name in self.entries:
             path = self.notebook_of(name)
             if not Path(path).is_file():
-                raise InputError(f"{name} names the notebook {path}, which is not there")
+                raise InputError(f"{name} names the notebook {path}, which does not exist")
 
     def require(self, name: str) -> None:
         """Refuse an artefact that is not made at this scale.
 
-        Raises: InputError naming those that are.
+        Raises: InputError naming the available ones.
         """
         if name not in self.entries:
             scale, known = self._settings.scale, ", ".join(self.entries)
@@ -68,7 +68,7 @@ class Artefacts:
         return [(kind, getattr(self.entries[name], SECTIONS[kind.name])) for kind in self._kinds]
 
     def records(self, name: str) -> pd.DataFrame:
-        """The index of everything that a notebook reads."""
+        """The index of all records that a notebook reads."""
         parts = self._reads(name)
         rows = (row for kind, names in parts for row in kind.records(names))
         return index.build(rows, self._places.prefix)
@@ -97,15 +97,15 @@ class Artefacts:
         return fingerprint_of_text("\n".join(code), "clustered_fl.jobs.notebook:execute")
 
     def parameters(self, name: str) -> dict[str, Any]:
-        """Values of the notebook's parameters cell, but for the index of records and the folder."""
+        """Values of the notebook's parameters cell, except the index of records and the folder."""
         source = self._settings.data_kind
         about = {"artefact": name, "scale": self._settings.scale, "source": source}
         return about | self.entries[name].parameters
 
     def told(self, wildcards: Any) -> str:
-        """What decides an artefact besides its records' content and its code, as JSON.
+        """Everything that decides an artefact besides its records' content and its code, as JSON.
 
-        The order counts: it is that of the rows and columns that are shown.
+        The order matters: it is that of the rows and columns.
         """
         records = self.records(wildcards.artefact).to_dict("list")
         return json.dumps(self.parameters(wildcards.artefact) | {"records": records})
@@ -120,9 +120,9 @@ class Artefacts:
         return "|".join(name for name, each in self.entries.items() if each.kind == kind) or "none"
 
     def targets(self, names: Iterable[str]) -> list[str]:
-        """What asking for artefacts asks for: their files, and those of the studies they show.
+        """The files of a target: of its artefacts, and of the studies that they show.
 
-        Snakemake does not miss a file in between, so that a table that was deleted would stay so.
+        Snakemake does not recreate missing intermediate files, such as a deleted table of a study.
         """
         chosen = [name for name in names if name in self.entries]
         reads = [read for name in chosen for read in self._reads(name)]
@@ -130,7 +130,7 @@ class Artefacts:
         return [*self.files(chosen), *dict.fromkeys(studies)] if chosen else []
 
     def files(self, names: Iterable[str] | None = None) -> list[str]:
-        """What artefacts leave, all of them if none is named: pages, figures and tables."""
+        """Files of artefacts, by default of all: pages, figures and tables."""
         chosen = [name for name in (names or self.entries) if name in self.entries]
         return [
             f"{self._results}/artefacts/{name}/{name}.{suffix}"

@@ -1,8 +1,7 @@
-"""Everything that the ledgers set is checked before anything runs, whatever the scale asked for.
+"""Checks of all settings in the ledgers, at all scales, before anything runs.
 
-A setting that a method, a model or a partition does not have would otherwise be refused by the job
-that meets it, hours later. What depends on the data is not known here, such as whether a dataset
-fills the clients that are asked for.
+Otherwise an unknown setting of a method, model or partition would be refused by its job, hours
+later. What depends on the data cannot be checked here, such as whether a dataset has enough rows.
 """
 
 import json
@@ -37,12 +36,12 @@ from clustered_fl.workflow.declared import declared
 from clustered_fl.workflow.source import read
 
 OF_A_GROUPING = ("relatedness", "placed", "later")
-"""Settings of a method that the job gives itself, and a ledger may not."""
+"""Settings of a method that the job provides and a ledger may not."""
 
 Settings = dict[str, Any]
 Registry = Mapping[str, Entry | Composed]
 Part = tuple[str, str, Settings]
-"""Where it is, in words; the kind of part, a key of `CHECKS`; what is set."""
+"""Place in the ledger, in words; kind of part, a key of `CHECKS`; settings."""
 
 
 def check(
@@ -50,10 +49,10 @@ def check(
     datasets: Registry,
     beside: Mapping[str, Ledger] = MappingProxyType({}),
 ) -> None:
-    """Build the settings of everything at every scale.
+    """Check the settings of all entries at every scale.
 
     Args:
-        beside: further ledgers, which have names only.
+        beside: further ledgers, of which only names are checked.
     Raises: InputError naming the entry and what is allowed.
     """
     _require_one_home({**beside, **ledgers})
@@ -72,7 +71,7 @@ def check(
 
 @contextmanager
 def _named(where: str) -> Iterator[None]:
-    """Say of what is refused where it is."""
+    """Put the place in front of an InputError's sentence."""
     try:
         yield
     except InputError as error:
@@ -80,7 +79,7 @@ def _named(where: str) -> Iterator[None]:
 
 
 def _require_one_home(ledgers: Mapping[str, Ledger]) -> None:
-    """All papers share their targets and the folders of their records."""
+    """Refuse a name that two papers use, because they share targets and folders of records."""
     homes = dict.fromkeys(RESERVED, "a word of the workflow")
     homes |= dict.fromkeys(map(str.casefold, ledgers), "name of a paper")
     studies = [name.casefold() for ledger in ledgers.values() for name in ledger.studies]
@@ -123,7 +122,7 @@ def _data(config: Settings, datasets: Registry) -> Settings:
 
 
 def _rows(name: str, datasets: Registry) -> int:
-    """Rows that a dataset has at most."""
+    """The largest possible number of rows of a dataset."""
     entry = datasets.get(name)
     if isinstance(entry, Composed):
         return sum(_rows(part, datasets) for part in entry.union)
@@ -142,7 +141,7 @@ def _federation(settings: Settings) -> None:
 
 
 def _clients(settings: Settings) -> None:
-    """What no dataset can fill, after the settings themselves have passed."""
+    """Refuse clients that no dataset can fill; the settings themselves are already checked."""
     for key in ("clients", "samples", "newcomers"):
         if (settings.get(key) or 0) > settings["rows"]:
             raise InputError(f"{key} = {settings[key]}; the dataset has {settings['rows']:,} rows")
@@ -206,7 +205,7 @@ def _study(settings: Settings) -> None:
 
 
 def _numbers(value: Any) -> Iterator[float]:
-    """All numbers of a setting, however deep."""
+    """All numbers in a setting, at any depth."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             yield from _numbers(each)
@@ -215,7 +214,7 @@ def _numbers(value: Any) -> Iterator[float]:
 
 
 def _function(module: str, name: str, given: tuple[str, ...] = ()) -> Callable[..., Any]:
-    """A function of a module that others may call."""
+    """A public function of a module."""
     found = declared(module, name, given)
     if not isfunction(found) or name.startswith("_"):
         raise InputError(f"{module} has no function {name}")
@@ -237,7 +236,7 @@ CHECKS: dict[str, Callable[[Settings], None]] = {
 
 
 def check_claim(claim: Claim, ledger: Ledger) -> None:
-    """Refuse a measure that does not exist, other arguments than it has, unreadable bounds."""
+    """Refuse an unknown measure, unknown arguments or unreadable bounds."""
     module, function = function_of(claim.measure)
     measure = _function(f"clustered_fl.claims.{module}", function, ("evidence",))
     for each in variants(claim).values():
@@ -253,7 +252,7 @@ def check_claim(claim: Claim, ledger: Ledger) -> None:
 
 
 def _taken(settings: Settings, key: str) -> tuple[Any, Settings]:
-    """What a part is called, or whether it has something, and its other settings.
+    """The value of `key` in a part, and its other settings.
 
     Raises: InputError if it is missing, or neither a text nor true or false.
     """

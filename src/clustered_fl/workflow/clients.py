@@ -1,8 +1,8 @@
-"""The federations of a plan: which clients hold what, each made once for all that share it.
+"""The federations of a plan, each made once for everything that uses it.
 
-A federation is kept by what it is made of, as is the dataset of its clients' transformed images
-(`clustered_fl.data.own_images`), so that all runs and groupings with the same clients share one
-file, whichever papers are computed.
+The file of a federation, and of the dataset with its clients' transformed images
+(`clustered_fl.data.own_images`), is named after its settings, so all runs and groupings with the
+same clients share it, also across papers.
 """
 
 import json
@@ -22,7 +22,7 @@ class Clients:
 
     Args:
         configs: of runs and groupings, resolved.
-        data, results: folders.
+        data, results: folders of datasets and results.
     Raises: InputError if there is no such partition.
     """
 
@@ -33,21 +33,21 @@ class Clients:
             code_of(config)
 
     def federation(self, config: Config, seed: int | str) -> str:
-        """File that says which client holds what."""
+        """File of the federation of a run or grouping."""
         return f"{self._results}/federations/{key_of(config)}/seed{seed}.safetensors"
 
     def dataset(self, config: Config, seed: int | str) -> str:
-        """Canonical arrays that a run or a grouping is computed from, its drift applied."""
+        """File of the dataset of a run or grouping, with drift applied."""
         if not has_own_images(config["federation"]):
             return f"{self._data}/{config['dataset']}.safetensors"
         return f"{self._data}/drift/{key_of(config)}/seed{seed}.safetensors"
 
     def source(self, wildcards: Any) -> str:
-        """The dataset that a federation divides, or whose images its clients transform."""
+        """The dataset that is partitioned, or whose images clients transform."""
         return f"{self._data}/{self.known[wildcards.clients]['dataset']}.safetensors"
 
     def divided(self, wildcards: Any) -> str:
-        """The dataset that a federation's row numbers are of."""
+        """The dataset to which a federation's row numbers refer."""
         return self.dataset(self.known[wildcards.clients], wildcards.seed)
 
     def settings(self, wildcards: Any) -> str:
@@ -55,17 +55,17 @@ class Clients:
         return json.dumps(self.known[wildcards.clients]["federation"], sort_keys=True)
 
     def code(self, wildcards: Any) -> str:
-        """Fingerprint of what makes a federation."""
+        """Fingerprint of the code that makes a federation."""
         return code_of(self.known[wildcards.clients])
 
     def images_code(self, wildcards: Any) -> str:
-        """Fingerprint of what transforms its clients' images."""
+        """Fingerprint of the code that transforms its clients' images."""
         own = partition_module(self.known[wildcards.clients]["federation"].get("kind", ""))
         return of_code("clustered_fl.data.own_images", "clustered_fl.data.transforms", own)
 
 
 def key_of(config: Config) -> str:
-    """What equal clients have in common: their kind, and a digest of dataset and settings."""
+    """Name of a federation: its kind, and a digest of dataset and settings."""
     made_of = [config["dataset"], config["federation"]]
     return f"{config['federation'].get('kind', '')}_{digest(made_of)}"
 

@@ -1,9 +1,9 @@
-"""Settings classes and signatures, made from their source without importing PyTorch.
+"""Settings classes and signatures, built from source without importing PyTorch.
 
 The plan checks every setting of a ledger before anything runs, and importing the modules that
-define them takes seconds. A definition is therefore executed by itself, with what its annotations,
-defaults and checks use; of a function only the signature is. Classes of modules that import nothing
-slow are the modules' own.
+define them takes seconds. A definition is therefore executed in isolation, with the names in its
+annotations, defaults and checks; functions are reduced to their signatures. Modules without slow
+imports are imported normally.
 """
 
 import ast
@@ -15,21 +15,21 @@ from typing import Any
 from clustered_fl.errors import InputError
 from clustered_fl.workflow.source import Function, Source, Target, read
 
-# What takes a tenth of a second or more to import.
+# Packages whose import takes a tenth of a second or more.
 SLOW = {"matplotlib", "numba", "papermill", "safetensors", "scipy", "seaborn", "sklearn", "torch"}
 SLOW |= {"torchvision", "umap"}
 
-# Of a class, these methods check its values; the others are left out.
+# Methods that check values; other methods of a class are left out.
 CHECKS = ("__post_init__",)
 
 
 @cache
 def declared(module: str, name: str, given: tuple[str, ...] = ()) -> Any:
-    """A class or function of the package, good for checking arguments and for nothing else.
+    """A class or function of the package, for checking arguments only.
 
     Args:
-        module, name: where it is defined.
-        given: arguments of a function that are not checked.
+        module, name: module that defines it, and its name.
+        given: arguments of a function that are not to be checked.
     Raises: InputError if the module does not define it.
     """
     source = read(module, "the plan")
@@ -47,16 +47,16 @@ def declared(module: str, name: str, given: tuple[str, ...] = ()) -> Any:
 
 
 def _namespace(source: Source, statement: ast.stmt) -> dict[str, Any]:
-    """What the names in a definition stand for."""
+    """Values of the names in a definition."""
     names = [each for each in ast.walk(statement) if isinstance(each, ast.Name)]
     used = {each.id for each in names if isinstance(each.ctx, ast.Load)}
-    used -= {getattr(statement, "name", "")}  # a class whose methods use it
+    used -= {getattr(statement, "name", "")}  # a class may refer to itself
     meant = {each: source.target(ast.Name(each), frozenset()) for each in used}
     return {each: _resolved(target) for each, target in meant.items() if target}
 
 
 def _essential(statement: ast.stmt, given: tuple[str, ...]) -> ast.stmt:
-    """A definition without what checking its arguments does not need."""
+    """A definition reduced to what is needed to check its arguments."""
     found = deepcopy(statement)
     if isinstance(found, Function):
         found.body, found.returns = [ast.Pass()], None
@@ -76,7 +76,7 @@ def _is_field(part: ast.stmt) -> bool:
 
 
 def _resolved(target: Target) -> Any:
-    """What a name stands for; of a slow module nothing, unless a definition of it is asked for."""
+    """The value of a name; a slow module is replaced by `_Unknown` or built lazily."""
     if not target.is_first_party:
         return _foreign(target)
     if target.symbol is None:
@@ -94,14 +94,14 @@ def _foreign(target: Target) -> Any:
 
 
 class _Unknown:
-    """A slow module; whatever is asked of it can be anything."""
+    """Placeholder for a slow module; every attribute is accepted as `Any`."""
 
     def __getattr__(self, name: str) -> Any:
         return Any
 
 
 class _Members:
-    """A module of the package, whose definitions are made when they are asked for."""
+    """A module of the package whose definitions are built on first use."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -112,7 +112,7 @@ class _Members:
 
 @cache
 def _is_slow(module: str) -> bool:
-    """Whether importing a module imports something slow, directly or not."""
+    """Whether importing a module imports a slow package, directly or indirectly."""
     return _slow(module, set())
 
 

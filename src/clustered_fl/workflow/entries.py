@@ -1,4 +1,4 @@
-"""What a ledger asks for at one scale: each entry with its code, and what it rests on."""
+"""The entries of a ledger at one scale, with their code and dependencies."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from clustered_fl.workflow.kinds import UNKNOWN, Entry
 def entries_of(ledger: Ledger, settings: Settings) -> dict[str, dict[str, Entry]]:
     """Kind of record -> name -> entry.
 
-    Raises: InputError if a method, a network or a study is named that does not exist.
+    Raises: InputError if a method, network or study does not exist.
     """
     groupings, runs = (of(ledger, settings.scale) for of in (resolved_groupings, resolved_runs))
     return {
@@ -39,7 +39,7 @@ def _grouping(name: str, found: dict[str, Any], ledger: Ledger, settings: Settin
     config, seeds = found["config"], tuple(found["seeds"][: settings.seeds])
     method = grouping_module(config["method"].get("name", ""))
     code = ["clustered_fl.jobs.group:execute", method]
-    if config["profiler"]:  # its network is built anew
+    if config["profiler"]:  # the profiler's network is built again
         code.append(model_entry(ledger.runs[config["profiler"]].model["name"]))
     networks = (("encoder", config["encoder"]), ("run", config["profiler"]))
     rests_on = tuple((kind, each) for kind, each in networks if each)

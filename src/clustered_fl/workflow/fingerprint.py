@@ -1,17 +1,16 @@
-"""What code means, as a short string: it changes when results may change, and only then.
+"""Fingerprints of code, which change only when results may change.
 
 Snakemake cannot see which modules a shell command imports, and a commit id or a file's time changes
-with every comment. A rule therefore carries `params: code=fingerprint("clustered_fl.methods.cfl")`:
-the meanings of all definitions that are used, wherever in the package they stand. Comments,
-docstrings, formatting, imports, names of modules and definitions that nothing uses do not count,
-so that code can be moved and modules renamed; a change of logic in anything that is used reruns
-exactly its dependants.
+with every comment. A rule therefore has `params: code=fingerprint("clustered_fl.methods.cfl")`: a
+digest of the syntax trees of all definitions used, wherever they are in the package. Comments,
+docstrings, formatting, imports, module names and unused definitions are not included, so code can
+be moved and modules renamed. A change of logic reruns exactly what depends on it.
 
-Not seen: imports by a name that is computed at run time (a rule names those modules itself), files
-that code reads (a rule names those as input), and other packages (requirements.txt pins them).
+Not covered are imports by computed names (the rule passes those modules), files that code reads
+(they are inputs of the rule), and other packages (pinned in requirements.txt).
 
-A module that defines `__numerics__` computes what others compute, to rounding and faster. Its code
-does not count, only the value (`clustered_fl.models.numerics`).
+A module that defines `__numerics__` computes the same as others to rounding, only faster. Only this
+value is included, not its code (`clustered_fl.models.numerics`).
 """
 
 import ast
@@ -23,15 +22,15 @@ from clustered_fl.workflow.source import ROOT, Source, Target, bound, parsed, re
 
 NUMERICS = "__numerics__"
 
-# What a field without content looks like; Python versions differ in which of them they have.
+# Empty fields of a syntax tree; Python versions differ in which of them exist.
 _NOTHING = {"None", "[]"}
 
 
 def fingerprint(*entries: str, root: Path = ROOT) -> str:
-    """Digest of the meaning of some code and of everything first-party that it uses.
+    """Digest of some code and of everything first-party that it uses.
 
-    Nothing is imported, so it takes milliseconds and needs none of the modules' dependencies. The
-    result does not depend on the Python version that computes it (3.11 to 3.13).
+    Nothing is imported, so it takes milliseconds and needs no dependencies of the modules. The
+    result does not depend on the Python version (3.11 to 3.13).
 
     Args:
         entries: dotted names of modules, or "module:name" for one definition; order is irrelevant.
@@ -40,14 +39,14 @@ def fingerprint(*entries: str, root: Path = ROOT) -> str:
     Returns:
         16 hex digits.
 
-    Raises: InputError if a module, or one that it uses of the package, does not exist.
+    Raises: InputError if a module of the package, also one used indirectly, does not exist.
     """
     wanted = [(_target(entry), "a fingerprint") for entry in entries]
     return digest(sorted(_meanings(wanted, root)))
 
 
 of_code = cache(fingerprint)
-"""The same of the package as it is when first asked: many entries of a plan share their code."""
+"""The same, cached, because many entries of a plan share their code."""
 
 
 def _target(entry: str) -> Target:
@@ -56,7 +55,7 @@ def _target(entry: str) -> Target:
 
 
 def fingerprint_of_text(text: str, *entries: str, root: Path = ROOT) -> str:
-    """The same of a piece of code that is no module, such as the cells of a notebook."""
+    """The same for code that is not a module, such as the cells of a notebook."""
     source = parsed(text, "text", root=root)
     wanted = [(target, "text") for node in _statements(source) for _, target in source.names(node)]
     wanted += [(_target(entry), "text") for entry in entries]
@@ -65,13 +64,13 @@ def fingerprint_of_text(text: str, *entries: str, root: Path = ROOT) -> str:
 
 
 def _statements(source: Source) -> list[ast.stmt]:
-    """All statements of a module that define or do something, each once."""
+    """All statements of a module that define something or have effects, each once."""
     unique = {id(node): node for node in (*source.definitions.values(), *source.effects)}
     return list(unique.values())
 
 
 def _meanings(wanted: list[tuple[Target, str]], root: Path) -> set[str]:
-    """Digests of the meaning of everything that is wanted, and of what that uses in turn."""
+    """Digests of all wanted definitions, and of everything they use."""
     found: set[str] = set()
     seen: set[Target] = set()
     modules: set[str] = set()
@@ -85,14 +84,14 @@ def _meanings(wanted: list[tuple[Target, str]], root: Path) -> set[str]:
             wanted += [(used, target.module) for used in _used(source, NUMERICS)]
             continue
         nodes = _nodes(source, target.symbol)
-        if nodes is None:  # a name that the module has from elsewhere, or makes as it runs
+        if nodes is None:  # imported from elsewhere, or defined at run time
             elsewhere = source.imports.get(target.symbol or "")
             known = elsewhere or Target(target.module)
             wanted += [(known, target.module)] if known.is_first_party else []
             continue
         if target.symbol is None:
             wanted += [(each, target.module) for each in _passed_on(source)]
-        if target.module not in modules:  # what importing a module does counts with any part of it
+        if target.module not in modules:  # its import effects belong to all its definitions
             modules.add(target.module)
             nodes = [*nodes, *source.effects]
         for node in nodes:
@@ -109,7 +108,7 @@ def _nodes(source: Source, symbol: str | None) -> list[ast.stmt] | None:
 
 
 def _passed_on(source: Source) -> list[Target]:
-    """What a module imports for others to find in it: a method that shares the round of another."""
+    """What a module re-exports, such as a method that uses another method's `round_`."""
     statement = source.definitions.get("__all__")
     names = ast.literal_eval(statement.value) if isinstance(statement, ast.Assign) else []
     found = (source.imports.get(name) for name in names)
@@ -124,7 +123,7 @@ _READ: dict[int, tuple[ast.stmt, str, tuple[Target, ...]]] = {}
 
 
 def _read(source: Source, node: ast.stmt) -> tuple[str, tuple[Target, ...]]:
-    """Digest of a statement's meaning, and what it uses of the package; kept with the statement."""
+    """Digest of a statement, and its targets in the package; cached on the statement."""
     if id(node) not in _READ:
         used = {target for _, target in source.names(node) if target.is_first_party}
         meaning = digest(_meaning(node, source, bound(node)))
@@ -136,8 +135,8 @@ def _read(source: Source, node: ast.stmt) -> tuple[str, tuple[Target, ...]]:
 def _meaning(node: object, source: Source, local: frozenset[str]) -> str:
     """A syntax tree as text.
 
-    `ast.dump` and `ast.unparse` would do, but both changed between Python versions (empty lists,
-    quotes in f-strings), and every change would rerun every training.
+    `ast.dump` and `ast.unparse` differ between Python versions (empty lists, quotes in f-strings),
+    and every difference would rerun every training.
     """
     if isinstance(node, ast.AST):
         target = source.target(node, local)
@@ -153,13 +152,13 @@ def _meaning(node: object, source: Source, local: frozenset[str]) -> str:
 
 
 def _called(target: Target) -> str:
-    """First-party code by its own name, wherever it stands; other packages by the whole name."""
+    """Name of a target: without the module for first-party code, in full for other packages."""
     if target.is_first_party:
         return target.symbol or target.module.rpartition(".")[2]
     return f"{target.module}.{target.symbol}" if target.symbol else target.module
 
 
 def _is_inert(statement: object) -> bool:
-    """Whether a statement does nothing: text, an ellipsis body, `pass`, an import."""
+    """Whether a statement has no effect: text, an ellipsis body, `pass`, an import."""
     bare = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return bare or isinstance(statement, ast.Pass | ast.Import | ast.ImportFrom)

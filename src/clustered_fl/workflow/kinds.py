@@ -1,8 +1,8 @@
-"""One kind of thing that is computed: where its records lie, what they hold, what decides them.
+"""Kinds of records: their folders, files, configurations and identities.
 
-Every method that takes `wildcards` is an input or parameter function of a rule. Parameters that
-change rerun exactly the jobs that use them: a job's parameters are its resolved configuration and
-the fingerprint of the code that computes it.
+Every method that takes `wildcards` is an input or parameter function of a rule. A changed parameter
+reruns exactly the jobs that use it: a job's parameters are its resolved configuration and the
+fingerprint of its code.
 """
 
 import json
@@ -23,29 +23,29 @@ FILES = {
     "encoder": ("record.json", "cost.json", "pictures.safetensors", "encoder.safetensors"),
     "study": ("record.json", "cost.json"),
 }
-"""What a record holds for figures and claims; a study besides these its tables."""
+"""Files of a record that figures and claims use; a study has tables besides."""
 MARGIN, START, UNKNOWN = 3, 5, 480
-"""A job may take three times the expected minutes, and five more to start: of 745 records of scale
-desktop, made on a busy machine, none needed more. Where nothing is expected it has a day."""
+"""Time limits: three times the expected minutes, plus five to start. None of 745 records of scale
+desktop, made on a busy machine, needed more. Without an expectation the minutes are `UNKNOWN`."""
 SHORT = 5
-"""Expected minutes up to which computations share one job of a cluster. When one of them fails the
-cluster's job is made again, with all of them."""
+"""Expected minutes up to which computations share a job of a cluster. If one of them fails, the
+whole job runs again."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing to compute, for some seeds.
+    """One entry of a ledger to compute, for some seeds.
 
     Attributes:
-        config: resolved, without the seed.
+        config: resolved configuration without the seed.
         seeds: to compute.
-        code: modules whose meaning decides the result, as `fingerprint` takes them.
-        family: name in the ledger, which a sweep turns into several entries.
-        rests_on: kind and name of what is computed before, and used.
+        code: modules that decide the result, arguments of `fingerprint`.
+        family: name in the ledger; a sweep makes several entries of it.
+        rests_on: kind and name of the entry it depends on.
         partition: fingerprint of the code that makes its federation, "" without one.
-        memory_mb: to reserve.
-        minutes: expected on one core.
-        tables: that a study leaves.
+        memory_mb: memory to reserve.
+        minutes: expected time on one core.
+        tables: names of a study's tables.
     """
 
     config: dict[str, Any]
@@ -60,7 +60,7 @@ class Entry:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of the code that computes it."""
+        """Fingerprint of its code."""
         return of_code(*self.code)
 
 
@@ -70,10 +70,10 @@ class Kind:
 
     Attributes:
         name: "run", "grouping", "encoder" or "study".
-        place: pattern of the folder of one record, with {name} and {seed}.
+        place: pattern of a record's folder, with {name} and {seed}.
         entries: by name.
-        seeded: whether the configuration says the seed.
-        stand_ins: whether the data are built in.
+        seeded: whether the configuration includes the seed.
+        stand_ins: whether data are built in.
     """
 
     name: index.Kind
@@ -90,25 +90,25 @@ class Kind:
         return self.entries[name]
 
     def folder(self, name: str, seed: int | str) -> str:
-        """Where a record lies."""
+        """Folder of a record."""
         return self.place.format(name=name, seed=seed)
 
     def members(self, families: Iterable[str]) -> list[str]:
-        """Names that entries of the ledger stand for, in their order."""
+        """Names of the entries in these families, in order."""
         known: dict[str, list[str]] = {}
         for name, entry in self.entries.items():
             known.setdefault(entry.family, []).append(name)
         return [name for family in families for name in known.get(family, [])]
 
     def records(self, families: Iterable[str]) -> Iterator[tuple[index.Kind, str, str, int, str]]:
-        """Rows of the index of records: all seeds of these entries of the ledger."""
+        """Rows of the index of records: all seeds of these families."""
         for name in self.members(families):
             entry = self.entries[name]
             for seed in entry.seeds:
                 yield self.name, entry.family, name, seed, self.folder(name, seed)
 
     def files_of(self, families: Iterable[str]) -> list[str]:
-        """Files that must exist before these entries can be read."""
+        """Files of all records of these families."""
         return [
             f"{folder}/{file}"
             for *_, name, _, folder in self.records(families)
@@ -116,7 +116,7 @@ class Kind:
         ]
 
     def files(self, name: str) -> list[str]:
-        """What a record holds for figures and claims, record.json first."""
+        """Files of a record that figures and claims use, record.json first."""
         return [*FILES[self.name], *(f"{table}.parquet" for table in self[name].tables)]
 
     def config(self, wildcards: Any) -> str:
@@ -130,7 +130,7 @@ class Kind:
         return config | {"seed": seed} if self.seeded else config
 
     def code(self, wildcards: Any) -> str:
-        """Fingerprint of what computes it."""
+        """Fingerprint of the code that computes it."""
         return self[wildcards.name].fingerprint
 
     def memory(self, wildcards: Any) -> int:
@@ -138,17 +138,17 @@ class Kind:
         return self[wildcards.name].memory_mb
 
     def runtime(self, wildcards: Any, attempt: int) -> int:
-        """Minutes to reserve: more for a second attempt, which may have met the limit."""
+        """Minutes to reserve; more for a second attempt, as the first may have met the limit."""
         return math.ceil((START + MARGIN * self[wildcards.name].minutes) * attempt)
 
     def identity(self, name: str, seed: int, of: Callable[[str, str, int], str]) -> str:
-        """What makes two records the same result: configuration, code, and what it rests on.
+        """Identity of a result: digest of configuration, code, and the identity it depends on.
 
-        Of the data it knows only whether they are real; their digest is compared where they are at
-        hand.
+        Of the data it includes only whether they are real; their digest is compared separately, if
+        there are local data.
 
         Args:
-            of: identity of another record: kind, name, seed.
+            of: function from kind, name and seed to the identity of another record.
         """
         entry = self[name]
         below = [of(kind, each, seed) for kind, each in entry.rests_on]

@@ -1,4 +1,4 @@
-"""The notebook of an artefact as a reader opens it: with records, and without the workflow."""
+"""Notebooks opened by a reader: records without running the workflow."""
 
 import json
 import tempfile
@@ -19,22 +19,22 @@ _read = cache(archive.read)
 
 
 def plan_at(scale: str) -> Plan:
-    """What there is to compute at a scale, planned in the working directory.
+    """The plan of a scale, in the working directory.
 
     Raises: InputError if there is no such scale.
     """
-    # Nothing is computed, so that it does not matter which source of real data is meant.
+    # Nothing is computed, so the source of real data does not matter.
     source = "builtin" if scale == "demo" else "download"
     return planned({"scale": scale, "source": source}, places())
 
 
 def opened(artefact: str, scale: str, folder: Path | None = None) -> dict[str, Any]:
-    """Values for all parameters of the notebook of an artefact.
+    """Values of all parameters of an artefact's notebook.
 
     Args:
-        folder: gets records from archives, and what the notebook makes; None for a new one.
+        folder: for records from archives and the notebook's outputs; None for a new one.
     Raises:
-        InputError: if there is no such artefact, or what it shows was neither computed in the
+        InputError: if the artefact is unknown, or one of its records was neither computed in the
             working directory or the repository nor published.
     """
     plan = plan_at(scale)
@@ -55,11 +55,11 @@ def opened(artefact: str, scale: str, folder: Path | None = None) -> dict[str, A
 
 
 def edit(artefact: str, scale: str, out: Path) -> None:
-    """Write a copy of the notebook of an artefact, with values for all parameters, for Jupyter.
+    """Write a copy of an artefact's notebook with values of all parameters, for Jupyter.
 
-    What it reads and makes is in the folder of the same name.
+    Its inputs and outputs are in the folder of the same name.
 
-    Raises: InputError as `opened` does, or if there is a notebook already.
+    Raises: InputError as in `opened`, or if the notebook already exists.
     """
     if out.exists():
         raise InputError(f"{out} exists; remove it, or choose another name")
@@ -68,7 +68,7 @@ def edit(artefact: str, scale: str, out: Path) -> None:
 
 
 def _found(plan: Plan, row: Any, artefact: str) -> Packed | Path:
-    """Folder of a record that was computed here or in the repository; or the published record."""
+    """Folder of a record computed here or in the repository, or else the published record."""
     for place in (Path(row.folder), Path(plan.places.repository, row.folder)):
         if (place / RECORD).exists():
             return place.absolute()
@@ -86,6 +86,6 @@ def _found(plan: Plan, row: Any, artefact: str) -> Packed | Path:
 
 
 def _is_whole(packed: Packed) -> bool:
-    """Whether it holds measurements, and not only says what was computed."""
+    """Whether it contains measurements, and not only a description."""
     tables = json.loads(packed.files[RECORD]).get("tables", [])
     return packed.files.keys() >= {*FILES[packed.kind], *(f"{name}.parquet" for name in tables)}

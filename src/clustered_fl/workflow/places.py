@@ -1,4 +1,4 @@
-"""Where a workflow finds what it consists of, and where it leaves what it makes."""
+"""Folders of a workflow's own files and of its outputs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,21 +10,21 @@ LEDGERS = "config/papers"
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of a workflow that may run outside its repository.
+    """Folders of a workflow that may run outside its repository.
 
     Attributes:
         repository: the project's folder; "" if that is the working directory.
-        prefix: what Snakemake puts before all that a module with `prefix:` makes. Rules name files
-            without it, and everything that reads or writes them in Python names them with it.
+        prefix: prefix that Snakemake adds to all outputs of a module with `prefix:`. Rules name
+            files without it; Python code that reads or writes them adds it.
     """
 
     repository: str = ""
     prefix: str = ""
 
     def found(self, name: str) -> str:
-        """A file or folder of the project: the working directory's own before the repository's.
+        """Path of a project file or folder, preferably in the working directory.
 
-        Absolute outside the repository, because Snakemake puts the prefix before relative paths.
+        Absolute outside the repository, because Snakemake adds the prefix to relative paths.
         """
         if not self.repository:
             return name
@@ -32,22 +32,22 @@ class Places:
         return str(own if own.exists() else Path(self.repository, name))
 
     def made(self, name: str) -> str:
-        """Something that the workflow makes."""
+        """Path of an output of the workflow."""
         return f"{self.prefix}{name}"
 
     def published(self, scale: str, paper: str) -> Path:
-        """Folder of a paper's published results: those made here before the repository's."""
+        """Folder of a paper's published results, preferably those published here."""
         name = f"figures/{scale}/{paper}"
         own = Path(self.made(name)).absolute()
         return own if self.prefix and own.exists() else Path(self.found(name))
 
 
 HERE = Places()
-"""Of a workflow in its repository."""
+"""Places of a workflow that runs in its repository."""
 
 
 def places(prefix: str = "") -> Places:
-    """The places of a workflow in this working directory; the package is in its repository."""
+    """The places of a workflow in this working directory."""
     repository = Path(clustered_fl.__file__).parents[2]
     if not prefix and repository == Path.cwd():
         return HERE

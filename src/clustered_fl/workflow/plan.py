@@ -1,4 +1,4 @@
-"""The ledgers at one scale, as the workflow's rules ask for them."""
+"""The plan: the ledgers at one scale, with the functions that rules need."""
 
 import json
 import os
@@ -32,29 +32,29 @@ from clustered_fl.workflow.places import HERE, LEDGERS, Places
 from clustered_fl.workflow.present import Present
 
 LEARNT = {"encoder": "encoder.safetensors", "run": "models.safetensors"}
-"""What a grouping needs of an encoder or a profiler."""
+"""File with the trained parameters of an encoder or a profiler, for groupings."""
 NVIDIA = Path("/dev/nvidiactl")
-"""Device file of NVIDIA's driver; asking PyTorch would take seconds."""
+"""Device file of NVIDIA's driver; importing PyTorch would take seconds."""
 ABOUT = {"host", "revision", "licence", "citation", "partial"}
-"""What a dataset's entry says that does not decide its content."""
+"""Keys of a dataset's entry that do not affect its content."""
 
 
 class Plan:
-    """What there is to compute for one configuration of the workflow.
+    """Everything to compute for one configuration of the workflow.
 
     Args:
         settings: checked configuration.
         ledgers: folder with one `<paper>.yaml` per paper.
-        registry: table of datasets; where given, everything that the ledgers set is checked.
-        forced: whether finished jobs are asked for again.
-        cluster: whether jobs go to a cluster, where short ones share one.
-        places: where the project and what it makes are.
+        registry: table of datasets; if given, all settings of the ledgers are checked.
+        forced: whether finished jobs are to run again.
+        cluster: whether jobs go to a cluster, where short ones are grouped.
+        places: folders of the project and its outputs.
 
-    Raises: InputError if a ledger cannot be read, or sets what no job could compute.
+    Raises: InputError if a ledger cannot be read, or has an impossible setting.
 
     Attributes:
-        ledgers: paper -> ledger, in the order in which they are shown.
-        run, grouping, encoder, study: what is computed, each a `Kind`.
+        ledgers: paper -> ledger, in the order of display.
+        run, grouping, encoder, study: the entries to compute, each a `Kind`.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class Plan:
         return Kind(name, f"{self.results}/{place}", **about)
 
     def require_complete_data(self) -> None:
-        """Refuse partial data that are at hand where all are needed, before anything is planned.
+        """Refuse partial local data if the scale needs complete data, before anything is planned.
 
-        Raises: InputError naming the file and what it lacks.
+        Raises: InputError naming the file and its content.
         """
         if self.settings.scale != "paper":
             return
@@ -113,7 +113,7 @@ class Plan:
                 )
 
     def require_folders(self) -> None:
-        """Refuse folders that nothing can be written to, before Snakemake fails in each job.
+        """Refuse folders that are not writable, before Snakemake fails in each job.
 
         Raises: InputError naming the folder.
         """
@@ -130,26 +130,26 @@ class Plan:
 
     @property
     def gpu(self) -> int:
-        """GPUs that a training reserves: jobs that share one would slow each other down."""
+        """GPUs that a training reserves, because jobs sharing one would slow each other down."""
         wanted = {"cpu": False, "cuda": True, "auto": NVIDIA.exists()}
         return int(wanted[self.settings.device])
 
     def gpu_of_grouping(self, wildcards: Any) -> int:
-        """The same for a grouping; one without a network computes on the CPU."""
+        """The same for a grouping; without a network it uses the CPU."""
         return self.gpu if self.grouping[wildcards.name].rests_on else 0
 
     @property
     def lacks_gpu(self) -> bool:
-        """Whether a GPU is asked for that this machine does not have."""
+        """Whether a GPU is requested and this machine has none."""
         return self.settings.device == "cuda" and not NVIDIA.exists()
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Everything that leaves records."""
+        """All kinds of records."""
         return (self.encoder, self.grouping, self.run, self.study)
 
     def kind_of(self, name: str) -> Kind:
-        """Whether a name is that of a run, a grouping or an encoder."""
+        """Kind of the entry with this name: run, grouping or encoder."""
         return next((kind for kind in self.kinds if name in kind.entries), self.run)
 
     def _key(self, wildcards: Any) -> Key:
@@ -157,13 +157,14 @@ class Plan:
         return self._present.key(kind, wildcards.name, seed)
 
     def sharing(self, name: str) -> Callable[[Any], str | None]:
-        """Group function of a rule all of whose jobs are short."""
+        """Group function of a rule with only short jobs."""
         return lambda wildcards: name if self._on_cluster() else None
 
     def group(self, wildcards: Any) -> str | None:
-        """Name of the cluster's jobs in which short computations run together; None: in its own.
+        """Name of the group in which a short computation runs on a cluster, or None.
 
-        Profilers are apart from runs that wait for a grouping: a job cannot wait for itself.
+        Profilers are in another group than runs that wait for a grouping, because a job cannot wait
+        for itself.
         """
         kind = self.kind_of(wildcards.name)
         if not self._on_cluster() or kind[wildcards.name].minutes > SHORT:
@@ -176,28 +177,28 @@ class Plan:
         return {name for kind, name in below if kind == "run"}
 
     def dataset(self, wildcards: Any) -> list[str]:
-        """Canonical arrays that a run, a grouping or an encoder is computed from."""
+        """File of the dataset of a run, grouping or encoder."""
         key = self._key(wildcards)
         return self._present.wanted(key, self._present.dataset(key))
 
     def federation(self, wildcards: Any) -> list[str]:
-        """File that says which client of a run or a grouping holds what."""
+        """File of the federation of a run or grouping."""
         config = self.kind_of(wildcards.name)[wildcards.name].config
         federation = self.clients.federation(config, wildcards.seed)
         return self._present.wanted(self._key(wildcards), federation)
 
     def other_data(self, wildcards: Any) -> str:
-        """A parameter that changes when data replace those that a record was computed from."""
+        """A parameter that changes when the data of a record are replaced."""
         return self._present.other_data(self._key(wildcards))
 
     def recipe(self, wildcards: Any) -> str:
-        """What decides the content of a dataset, as JSON: the table's entry, and those it joins."""
+        """The entries that decide the content of a dataset, as JSON."""
         entry = self._registry[wildcards.dataset]
         parts = [entry, *(self._registry[name] for name in getattr(entry, "union", ()))]
         return json.dumps([part.model_dump(exclude=ABOUT) for part in parts], sort_keys=True)
 
     def below(self, wildcards: Any) -> str:
-        """Folder of the encoder or profiler of a grouping, or of the grouping of a run, or ""."""
+        """Folder of a grouping's encoder or profiler, or of a run's grouping, or ""."""
         return self.places.made(folder) if (folder := self._below(wildcards)) else ""
 
     def _below(self, wildcards: Any) -> str:
@@ -205,7 +206,7 @@ class Plan:
         return "".join(str(self._present.folder(key)) for key in below)
 
     def below_files(self, wildcards: Any) -> list[str]:
-        """What must be there of it: its record, and what an encoder or profiler has learnt."""
+        """Files needed of it: its record, and parameters of an encoder or profiler."""
         entry = self.kind_of(wildcards.name)[wildcards.name]
         learnt = [LEARNT[kind] for kind, _ in entry.rests_on if kind in LEARNT]
         files, folder = ["record.json", *learnt], self._below(wildcards)
@@ -217,7 +218,7 @@ class Plan:
         return index.build(rows, self.places.prefix)
 
     def finished(self) -> pd.DataFrame:
-        """The index of the records that were computed here and are up to date."""
+        """The index of records that were computed here and are up to date."""
         every = self.records()
         keys = (Key(row.kind, row.name, row.seed) for row in every.itertuples())
         return every[[self._present.is_here(key) for key in keys]]
@@ -227,15 +228,15 @@ class Plan:
         return [self.places.found(f"{LEDGERS}/{paper}.yaml") for paper in self.ledgers]
 
     def record_files(self) -> list[str]:
-        """What all records hold."""
+        """Files of all records."""
         return [file for kind in self.kinds for file in kind.files_of(_families(kind))]
 
     def identity(self, wildcards: Any) -> str:
-        """What makes the record of a run, a grouping, an encoder or a study the same result."""
+        """Identity of the result of a run, grouping, encoder or study."""
         return self._present.identity(*self._key(wildcards))
 
     def environment(self) -> dict[str, str]:
-        """What jobs are told besides their parameters, as variables of their environment."""
+        """Environment variables with what jobs need besides their parameters."""
         told = {
             "SETTINGS": self.settings.model_dump_json(exclude_none=True),
             "SOURCE": self.settings.data_source,
@@ -248,12 +249,12 @@ class Plan:
         return {f"CLUSTERED_FL_{name}": value for name, value in told.items()}
 
     def shown(self) -> str:
-        """The part of the configuration that changes what is shown, as JSON."""
+        """The part of the configuration that affects what is shown, as JSON."""
         about = {"papers": list(self.ledgers), "data": self.settings.data_kind}
         return json.dumps(about | {"seeds": self.settings.seeds})
 
     def claims_code(self) -> str:
-        """Fingerprint of what decides verdicts."""
+        """Fingerprint of the code that decides verdicts."""
         measures = {
             f"clustered_fl.claims.{':'.join(function_of(claim.measure))}"
             for ledger in self.ledgers.values()
@@ -263,9 +264,9 @@ class Plan:
 
 
 def planned(configuration: dict[str, Any], places: Places) -> Plan:
-    """What a configuration asks for, when it is settled what is taken from archives.
+    """The plan of a configuration, inside a job, where archives no longer matter.
 
-    Raises: InputError as `read_settings` and `Plan` do.
+    Raises: InputError as in `read_settings` and `Plan`.
     """
     settings = read_settings(configuration | {"archive": False})
     return Plan(settings, Path(places.found(LEDGERS)), places=places)
@@ -276,7 +277,7 @@ def _families(kind: Kind) -> list[str]:
 
 
 def _read(folder: Path, papers: tuple[str, ...] | None) -> dict[str, Ledger]:
-    """The ledgers that are asked for, by year; InputError if there is none of a name."""
+    """The requested ledgers, by year; InputError if one does not exist."""
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     for paper in papers or ():
         if paper not in known:
@@ -286,7 +287,7 @@ def _read(folder: Path, papers: tuple[str, ...] | None) -> dict[str, Ledger]:
 
 
 def _others(folder: Path, asked: Iterable[str]) -> dict[str, Ledger]:
-    """The ledgers that are not asked for, as far as they can be read."""
+    """The other ledgers, as far as they can be read."""
     found = {}
     for path in sorted(folder.glob("*.yaml")):
         with suppress(InputError):

@@ -1,8 +1,8 @@
-"""Which records of a plan are in place, and whether they are still what the plan would compute.
+"""Which records of a plan exist, and whether they are still valid.
 
-A record is valid as long as it was made with the settings and the code of the plan, as everything
-that it rests on (`Kind.identity`), and from the data at hand, where there are any. Data are known
-by their digest: where they came from, and when they were written, decide nothing.
+A record is valid if it and all records it depends on were made with the plan's settings and code
+(`Kind.identity`), and from the local data, if there are any. Data are identified by their digest;
+their source and modification time do not matter.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,12 +19,12 @@ from clustered_fl.workflow.places import Places
 
 
 class Present:
-    """The records that are in place, as rules ask for them.
+    """The existing records, with the functions that rules need.
 
     Args:
         data: folder of the datasets.
-        forced: whether finished jobs are asked for again.
-        places: where what is made lies.
+        forced: whether finished jobs are to run again.
+        places: folders of outputs.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Present:
         return self._kinds[kind].identity(name, seed, self.identity)
 
     def folder(self, key: Key) -> Path:
-        """Where a record is, or will be, as rules name it."""
+        """Folder of a record, as named in rules."""
         return Path(self._kinds[key.kind].folder(key.name, key.seed))
 
     def _load(self, key: Key) -> dict[str, Any]:
@@ -57,14 +57,14 @@ class Present:
         return Path(self._made(f"{self.folder(key)}/{name}"))
 
     def dataset(self, key: Key) -> str:
-        """File of the data that something is computed from, "" without any."""
+        """File of a record's dataset, "" if it has none."""
         config = self._kinds[key.kind][key.name].config
         if "federation" in config:
             return self._clients.dataset(config, key.seed)
         return f"{self._data}/{config['dataset']}.safetensors" if "dataset" in config else ""
 
     def are_at_hand(self, key: Key, digest: str) -> bool:
-        """Whether the data here, if there are any, are those of this digest."""
+        """Whether there are no local data, or they have this digest."""
         return self._digest(key) in (None, digest)
 
     def _digest(self, key: Key) -> str | None:
@@ -78,23 +78,23 @@ class Present:
         return self.are_at_hand(key, digest) and all(map(self.is_valid, self.below(key)))
 
     def below(self, key: Key) -> list[Key]:
-        """The records that one rests on."""
+        """The records that a record depends on directly."""
         entry = self._kinds[key.kind][key.name]
         return [self.key(kind, name, key.seed) for kind, name in entry.rests_on]
 
     def key(self, kind: str, name: str, seed: int | str) -> Key:
-        """A record of what is computed once for all seeds is that of seed 0."""
+        """Key of a record; what is computed once for all seeds has seed 0."""
         return Key(kind, name, int(seed) if self._kinds[kind].seeded else 0)
 
     def is_here(self, key: Key) -> bool:
-        """Whether a record was computed here, with the settings and the code of the plan."""
+        """Whether a record was computed here, with the plan's settings and code."""
         restored = self._in_folder(key, MARK).exists()
         return not restored and self._record(key).get("identity") == self.identity(*key)
 
     def other_data(self, key: Key) -> str:
-        """Parameter of a job: it changes when the data at hand are no longer those of the record.
+        """Parameter of a job that changes when the local data are no longer those of the record.
 
-        A record that was made for this reason carries the value, so that it is the same after.
+        A record made for this reason stores the value, so the parameter is the same afterwards.
         """
         digest = self._record(key).get("data", {}).get("digest")
         if digest and not self.are_at_hand(key, digest):
@@ -103,11 +103,10 @@ class Present:
         return mark.read_text() if digest and mark.exists() else ""
 
     def wanted(self, key: Key, file: str) -> list[str]:
-        """An input of a job, which does not rerun it as long as its record is valid.
+        """An input of a job; empty while the job's record is valid, so that it is not rerun.
 
-        A valid record does not even ask for what would have to be made again. An input that is
-        always `ancient` would not do: where it is made again, Snakemake looks no further, and would
-        miss that the parameters of this job have changed too.
+        An input that is always `ancient` would not suffice: when it is made again, Snakemake does
+        not check further, and would miss that this job's parameters have changed, too.
         """
         from snakemake.io import ancient
 

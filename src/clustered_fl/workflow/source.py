@@ -1,7 +1,7 @@
-"""Modules of the package read as text: what they define, import and do, without running them.
+"""Static analysis of the package's modules: definitions, imports and effects.
 
-Snakemake cannot see what a shell command imports, and importing PyTorch to look at a signature
-takes seconds. Both the code fingerprints and the check of settings therefore read the source.
+Snakemake cannot see what a shell command imports, and importing PyTorch to read a signature takes
+seconds. Code fingerprints and the check of settings therefore analyse the source text.
 """
 
 import ast
@@ -20,11 +20,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Target(NamedTuple):
-    """What a name means: a module, or an attribute of one.
+    """What a name refers to: a module, or an attribute of one.
 
     Attributes:
         module: dotted name.
-        symbol: name in the module, None for the module itself.
+        symbol: name in the module; None for the module itself.
     """
 
     module: str
@@ -32,7 +32,7 @@ class Target(NamedTuple):
 
     @property
     def is_first_party(self) -> bool:
-        """Whether it is of this package."""
+        """Whether it is part of this package."""
         return self.module == PACKAGE or self.module.startswith(f"{PACKAGE}.")
 
 
@@ -41,11 +41,11 @@ class Source:
     """One module.
 
     Attributes:
-        module: dotted name; of a package that of the folder.
-        definitions: name -> the statement at the top that defines it.
-        imports: name -> what an import, wherever it stands, makes of it.
-        imported: what importing the module imports; not what its functions import when called.
-        effects: statements at the top that do something, such as calls and loops.
+        module: dotted name; for a package, that of the folder.
+        definitions: name -> top-level statement that defines it.
+        imports: name -> target of its import, at any level.
+        imported: targets imported with the module, without those imported inside functions.
+        effects: top-level statements with effects, such as calls and loops.
         root: the folder that holds the package.
     """
 
@@ -57,9 +57,9 @@ class Source:
     root: Path
 
     def names(self, node: ast.AST) -> Iterator[tuple[ast.AST, Target]]:
-        """The parts of a statement that mean something of this or another module.
+        """The parts of a statement that refer to this or another module, with their targets.
 
-        Of `module.name` that is the whole, not the module besides.
+        For `module.name` this is the whole expression, without `module` separately.
         """
         local, waiting = bound(node), [node]
         while waiting:
@@ -71,7 +71,7 @@ class Source:
                 yield each, target
 
     def target(self, node: ast.AST, local: frozenset[str]) -> Target | None:
-        """What a name or an attribute stands for; None for what is local, built in, or no name."""
+        """Target of a name or attribute; None if it is local, built in, or not a name."""
         if isinstance(node, ast.Attribute):
             base = self.target(node.value, local)
             if base is None or base.symbol is not None:
@@ -86,7 +86,7 @@ class Source:
 
 
 def bound(node: ast.AST) -> frozenset[str]:
-    """Names that a function binds itself: its arguments and what it assigns."""
+    """Names that a function binds: its arguments and assigned names."""
     if not isinstance(node, Function):
         return frozenset()
     stored = (each.id for each in ast.walk(node) if isinstance(each, ast.Name) and _stores(each))
@@ -98,7 +98,7 @@ def _stores(name: ast.Name) -> bool:
 
 
 def read(module: str, wanted_by: str, root: Path = ROOT) -> Source:
-    """The module of a dotted name; `wanted_by` starts the sentence if there is none.
+    """The source of a module; `wanted_by` begins the error message if it does not exist.
 
     Raises: InputError if there is no such module.
     """
@@ -161,7 +161,7 @@ def _is_for_types(node: ast.AST) -> bool:
 def _imported(
     statement: ast.Import | ast.ImportFrom, package: str, root: Path
 ) -> dict[str, Target]:
-    """Name -> what the statement makes of it."""
+    """Name -> target of an import statement."""
     found: dict[str, Target] = {}
     if isinstance(statement, ast.Import):
         for alias in statement.names:
@@ -184,7 +184,7 @@ def _base(statement: ast.ImportFrom, package: str) -> str:
 
 
 def _defined(statement: ast.stmt) -> Iterator[str]:
-    """Names that a statement at the top of a module defines and does no more."""
+    """Names that a top-level statement defines, if it has no other effect."""
     if isinstance(statement, Function | ast.ClassDef):
         yield statement.name
     targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -196,7 +196,7 @@ def _defined(statement: ast.stmt) -> Iterator[str]:
 
 
 def _is_inert(statement: ast.stmt) -> bool:
-    """Whether a statement does nothing by itself: text, `pass`, an import, one for types only."""
+    """Whether a statement has no effect: text, `pass`, an import, or one for types only."""
     if isinstance(statement, ast.If):
         return _is_for_types(statement)
     bare = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

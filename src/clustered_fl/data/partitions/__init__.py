@@ -1,7 +1,7 @@
-"""What clients hold: one module per kind of partition; the kind in the ledger is the module's name.
+"""Partitions of data among clients: one module per kind, with the kind's name.
 
-Each has `build(dataset, seed, <settings of the ledger>) -> Federation`. One that changes its
-clients' images also has `images` (`data.own_images`). All have the settings of `data.modifiers`.
+Each has `build(dataset, seed, <settings of the ledger>) -> Federation`. A partition that transforms
+clients' images also has `images` (`data.own_images`). All accept the settings of `data.modifiers`.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.options import Strict, module_called, validated
 
 GIVEN = {"dataset", "seed", "federation", "own_tests"}
-"""Parameters that are no settings."""
+"""Parameters that are not settings."""
 
 
 def partition_module(kind: str) -> str:
@@ -29,10 +29,10 @@ def partition_module(kind: str) -> str:
 
 @cache
 def partition_settings(kind: str) -> type[Strict]:
-    """All settings of a kind as a model that checks them; nothing is built."""
+    """A pydantic model of all settings of a kind, to check them without data."""
     module = import_module(partition_module(kind))
     own, general = _settings_of(module.build), _settings_of(modified)
-    if hasattr(module, "images"):  # which are changed once, by the partition
+    if hasattr(module, "images"):  # images are transformed once, by the partition
         general["drift"] = (None, None)
     return create_model(kind, __base__=Strict, **(own | general | own))
 

@@ -10,10 +10,10 @@ from clustered_fl.randomness import generator
 
 
 def build(dataset: Dataset, seed: int, samples: Number | None = None) -> Federation:
-    """The lower and the upper half of the labels; there is one true group.
+    """One client has the lower half of the labels, the other the upper; one true group.
 
     Args:
-        samples: training samples of a client; None for all there are.
+        samples: training samples of a client; None for all.
     """
     upper = dataset.y >= len(dataset.classes) // 2
     split = dataset.train_rows

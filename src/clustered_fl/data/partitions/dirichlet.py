@@ -13,7 +13,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
 DRAWS = 100
-"""Partitions that are drawn before giving up on the smallest client."""
+"""Partitions drawn before giving up on the size of the smallest client."""
 
 
 def build(
@@ -25,18 +25,18 @@ def build(
     minimum: Annotated[int, Field(ge=2)] = 10,
     held_out: Fraction = 0.2,
 ) -> Federation:
-    """Label by label, the training images are dealt by shares that a Dirichlet distribution draws.
+    """Each label's training images are divided among clients by a Dirichlet distribution.
 
-    REPA says "sampling data in a biased way"; this is the partitioner of the authors' follow-up
-    code. No client holds official test images, so that new clients can be drawn from them.
+    REPA only says "sampling data in a biased way"; this is the partitioner of the authors'
+    follow-up code. Official test images are left out, so that new clients can be drawn from them.
 
     Args:
-        clients: that train.
-        newcomers: holdout clients, see `held_out.with_validation`.
-        alpha: concentration, small for strong skew; None deals every label equally (no skew).
-        minimum: images of the smallest client.
-        held_out: part of a client's images that it is tested on.
-    Raises: InputError if clients would be too small.
+        clients: number of training clients.
+        newcomers: number of holdout clients, see `held_out.with_validation`.
+        alpha: concentration, small for strong skew; None divides every label equally.
+        minimum: least number of images of a client.
+        held_out: fraction of a client's images used for tests.
+    Raises: InputError if no draw gives every client `minimum` images.
     """
     total, labels = clients + newcomers, dataset.y[: dataset.train_rows]
     if total * minimum > len(labels):
@@ -70,12 +70,12 @@ def _shares(
 def proportions(room: np.ndarray, alpha: float | None, rng: np.random.Generator) -> np.ndarray:
     """Shares of one label, float64 [clients], sum 1; they are equal if `alpha` is None.
 
-    Self-balancing as in Flower's `DirichletPartitioner`: a client without `room` [clients], with
-    its fair share of all images, gets no more.
+    Self-balancing as in Flower's `DirichletPartitioner`: a client that already has its fair share
+    of all images, and so no `room` [clients], gets no more.
     """
     if alpha is None:
         return np.full(len(room), 1 / len(room))
     drawn = rng.dirichlet(np.full(len(room), alpha)) * room
-    # For tiny alpha all of it may have gone to clients without room.
+    # For tiny alpha, clients without room may have drawn everything.
     drawn = drawn if drawn.sum() > 0 else room
     return drawn / drawn.sum()

@@ -1,4 +1,4 @@
-"""Clusters without a label in common (FLT Scenario 1, "pathological" by cluster)."""
+"""Clusters with disjoint labels (FLT Scenario 1, "pathological" by cluster)."""
 
 import numpy as np
 
@@ -22,20 +22,20 @@ def build(
     shuffled: bool = False,
     padded: bool = False,
 ) -> Federation:
-    """A random permutation of the labels is cut into clusters; a label is cut into equal blocks.
+    """A random permutation of labels is cut into clusters, and each label into equal blocks.
 
     Client j of a cluster holds block j of each of its labels.
 
     Args:
         clients, groups, labels: numbers of clients, of clusters, and of labels in a cluster.
-        samples: images of each label that a client holds; None for all there are.
-        newcomers: so many clients of each cluster join later.
-        changed: the data of so many others of each cluster, its first, change later to those of the
-            next cluster.
-        shuffled: clients in random order, not sorted by cluster.
-        padded: a mistake of FLT's code (`sampling.py`, lines 57-99): blocks have the size they
-            would have if all labels were equally frequent, and where a label runs out, the last
-            training image of all, whatever it shows, takes the place of the missing ones.
+        samples: images per label and client; None for all.
+        newcomers: number of clients of each cluster that join later.
+        changed: number of other clients of each cluster, its first ones, whose data later change
+            to the next cluster's.
+        shuffled: number clients in random order instead of by cluster.
+        padded: reproduce a bug of FLT's code (`sampling.py`, lines 57-99): block sizes assume
+            equally frequent labels, and where a label runs out, the dataset's last training image,
+            whatever its label, replaces the missing ones.
     Raises: InputError if there are too few labels, images or clients.
     """
     classes, needed = len(dataset.classes), groups * labels
@@ -61,7 +61,7 @@ def build(
 def _blocks(
     dataset: Dataset, label: int, clients: int, samples: int | None, padded: bool, seed: int
 ) -> np.ndarray:
-    """Images of one label, [clients, images of each]."""
+    """Rows of one label, [clients, rows of each]."""
     rows = rows_of(dataset, int(label), seed)
     size = dataset.train_rows // len(dataset.classes) // clients if padded else len(rows) // clients
     size = size if samples is None else samples

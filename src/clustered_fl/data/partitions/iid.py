@@ -1,4 +1,4 @@
-"""Clients that hold the same kind of images."""
+"""Clients with data from the same distribution."""
 
 import numpy as np
 
@@ -17,15 +17,15 @@ def build(
     newcomers: Count = 0,
     held_out: Fraction = 0.2,
 ) -> Federation:
-    """Equal random shares; every client is tested on a part of its own.
+    """Equal random shares; every client is tested on a part of its own images.
 
-    Unlike `dirichlet` without skew it can deal fewer images than there are.
+    Unlike `dirichlet` without skew, it can use only some of the images.
 
     Args:
-        clients: that train.
-        samples: images of a client, those that it is tested on included; None for all there are.
-        newcomers: holdout clients, see `held_out.with_validation`.
-        held_out: part of a client's images that it is tested on.
+        clients: number of training clients.
+        samples: images per client, including its tests; None for all.
+        newcomers: number of holdout clients, see `held_out.with_validation`.
+        held_out: fraction of a client's images used for tests.
     Raises: InputError if there are too few images.
     """
     total, rows = clients + newcomers, np.arange(dataset.train_rows)

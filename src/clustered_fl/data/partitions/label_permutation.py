@@ -1,4 +1,4 @@
-"""In each group all labels are permuted at random (CFL eqs. 48, 49)."""
+"""A random permutation of all labels in each group (CFL eqs. 48, 49)."""
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
@@ -19,7 +19,7 @@ def build(
 
     Args:
         clients, groups: numbers of clients and of permutations.
-        samples: training samples of a client; None for all there are.
+        samples: training samples per client; None for all.
         newcomers: samples of one newcomer per group; 0 for no newcomers.
     """
     rng = generator(seed, "permutations")

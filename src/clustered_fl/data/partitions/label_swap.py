@@ -1,4 +1,4 @@
-"""In each group two labels are exchanged (CFL section V-A, "label-swap augmentation")."""
+"""Two labels are swapped in each group (CFL section V-A, "label-swap augmentation")."""
 
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
@@ -16,12 +16,12 @@ def build(
     swaps: tuple[tuple[Count, Count], ...] = (),
     newcomers: Count = 0,
 ) -> Federation:
-    """Equal random shares; one pair of exchanged labels per group.
+    """Equal random shares; one pair of swapped labels per group.
 
     Args:
         clients, groups: numbers of clients and of pairs.
-        samples: training samples of a client; None for all there are.
-        swaps: pairs of labels of the first groups; those of the others are drawn.
+        samples: training samples per client; None for all.
+        swaps: pairs of labels of the first groups; the others are random.
         newcomers: samples of one newcomer per group; 0 for no newcomers.
     """
     maps = label_swaps(len(dataset.classes), groups, swaps, generator(seed, "swaps"))

@@ -1,4 +1,4 @@
-"""Clients that hold their images in different ways: quarter turns (IFCA's "Rotated MNIST")."""
+"""Images rotated by quarter turns in each group (IFCA's "Rotated MNIST")."""
 
 from typing import Literal
 
@@ -18,15 +18,15 @@ def build(
     groups: Literal[2, 4],
     samples: Number | None = None,
 ) -> Federation:
-    """Equal random shares of training images; each group is tested on its own share of the tests.
+    """Equal random shares of training images; each group has its own share of the tests.
 
-    Ghosh et al. (2020) turn MNIST by 0, 90, 180 and 270 degrees and CIFAR-10 by 0 and 180. Quarter
-    turns lose no pixel, so that nothing but the turn tells groups apart. No image belongs to two
-    groups, so that images can be turned in their place (`images`).
+    Ghosh et al. (2020) rotate MNIST by 0, 90, 180 and 270 degrees and CIFAR-10 by 0 and 180.
+    Quarter turns lose no pixels, so groups differ by rotation only. No image belongs to two groups,
+    so each can be rotated once (`images`).
 
     Args:
-        clients, groups: numbers of clients and of turns.
-        samples: training images of a client; None for all there are.
+        clients, groups: numbers of clients and of rotations.
+        samples: training images per client; None for all.
     Raises: InputError if there are too few images.
     """
     members, maps = group_of_clients(clients, groups), np.arange(len(dataset.classes))
@@ -37,7 +37,7 @@ def build(
 
 
 def images(dataset: Dataset, federation: Federation) -> Dataset:
-    """The dataset after every group has turned its images; InputError if they are not square."""
+    """The dataset with each group's images rotated; InputError if they are not square."""
     shape = dataset.x.shape[1:]
     if len(shape) != 3 or shape[1] != shape[2]:
         raise InputError(f"rotation turns square images, and {dataset.name} has none")

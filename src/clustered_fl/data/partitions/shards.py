@@ -1,4 +1,4 @@
-"""McMahan's pathological clients: shards of the images sorted by label, two to a client (2017)."""
+"""McMahan et al. (2017), "pathological non-IID": two shards of sorted images per client."""
 
 import numpy as np
 
@@ -18,16 +18,16 @@ def build(
     shards: Number = 2,
     held_out: Fraction = 0.2,
 ) -> Federation:
-    """For MNIST and 100 clients: 200 shards of 300 images.
+    """Cut the images, sorted by label, into shards: for MNIST and 100 clients, 200 of 300 images.
 
-    Shards cross the borders of labels, so that a client of two has one to four labels; for exactly
-    two see `two_labels`. True groups: clients with the same labels.
+    A shard may span two labels, so a client with two shards has one to four labels; for exactly two
+    see `two_labels`. True groups: clients with the same labels.
 
     Args:
-        clients: that train.
-        newcomers: holdout clients, see `held_out.with_validation`.
-        shards: of a client.
-        held_out: part of a client's images that it is tested on.
+        clients: number of training clients.
+        newcomers: number of holdout clients, see `held_out.with_validation`.
+        shards: number per client.
+        held_out: fraction of a client's images used for tests.
     Raises: InputError if there are too few images.
     """
     total = clients + newcomers
@@ -35,7 +35,7 @@ def build(
     if size < 1:
         most = f"{dataset.train_rows // shards} clients of {dataset.train_rows} images"
         raise InputError(f"{total} clients of {shards} shards; allowed are 1 to {most}")
-    # What order a copy has within a label means nothing, see `label_clusters.rows_of`.
+    # A copy's order within a label must not matter, see `label_clusters.rows_of`.
     order = generator(seed, "order of rows").permutation(dataset.train_rows)
     by_label = order[np.argsort(dataset.y[order], kind="stable")]
     parts = by_label[: total * shards * size].reshape(-1, size)

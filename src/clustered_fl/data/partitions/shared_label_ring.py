@@ -21,16 +21,16 @@ def build(
     samples: Number,
     sampling: Literal["blocks", "random"] = "blocks",
 ) -> Federation:
-    """Cluster c holds labels 2c, 2c + 1 and 2c + 2 of a random permutation, the last closes a ring.
+    """Cluster c holds labels 2c, 2c + 1 and 2c + 2, cyclically, of a random permutation.
 
-    Neighbouring clusters hold the *same images* of the label that they share, as in FLT's code;
-    the paper does not say. "blocks" gives every client of a cluster images of its own (Table II);
-    "random" draws each client's images by themselves, so that clients overlap (the code's ablation,
+    Neighbouring clusters hold the *same images* of their shared label, as in FLT's code; the paper
+    does not say. With "blocks" the clients of a cluster have disjoint images (Table II); with
+    "random" each client's images are drawn independently, so clients overlap (the code's ablation,
     Table V).
 
     Args:
         clients, groups: numbers of clients and of clusters.
-        samples: images of each label that a client holds.
+        samples: images per label and client.
         sampling: how they are chosen.
     Raises: InputError if there are too few labels or images.
     """

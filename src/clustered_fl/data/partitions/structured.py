@@ -13,18 +13,18 @@ from clustered_fl.randomness import generator
 def build(
     dataset: Dataset, seed: int, clients: Number, labels: Number = 5, zero_row: bool = False
 ) -> Federation:
-    """Labels in their order, so many to a cluster (the last may have fewer), clients equally many.
+    """Consecutive `labels` per cluster (the last may have fewer), and equally many clients.
 
-    A cluster's images are shuffled and cut to sizes that grow as `sizes` says, so that a client
-    holds a random subset of the labels.
+    A cluster's images are shuffled and cut into shares of increasing size (`sizes`), so a small
+    client holds a random subset of the labels.
 
     Args:
         clients: their number, a multiple of the number of clusters.
-        labels: in a cluster.
-        zero_row: a mistake of FLT's code (`flt.py`, lines 122-132): the list of the last cluster's
-            labels is filled up with zeros, so that its clients are tested on label 0 too, which
-            none of them has seen.
-    Raises: InputError if clusters cannot have equally many clients, or too few images.
+        labels: number per cluster.
+        zero_row: reproduce a bug of FLT's code (`flt.py`, lines 122-132): the list of the last
+            cluster's labels is padded with zeros, so its clients are also tested on label 0, which
+            none of them holds.
+    Raises: InputError if clusters cannot have equally many clients, or there are too few images.
     """
     classes = len(dataset.classes)
     own = [np.arange(first, min(first + labels, classes)) for first in range(0, classes, labels)]
@@ -43,11 +43,12 @@ def build(
 def sizes(images: int, clients: int) -> np.ndarray:
     """Images of each client of a cluster, int64 [clients]; InputError if there are too few.
 
-    Half of the images are dealt equally, the other half as exp(x i^2) with i the number of the
-    client from 1 and x such that they are used up; fractions are cut, and what is left goes to the
-    first (FLT's `emnist_noniid_cluster`; the paper calls it a power law, which it is not).
+    Half of the images are divided equally, the other half as exp(x i^2), where i is the number of
+    the client from 1, and x is chosen to use all images. Sizes are rounded down, and the remainder
+    goes to the first client (FLT's `emnist_noniid_cluster`; the paper calls it a power law, which
+    it is not).
     """
-    from scipy.optimize import brentq  # half a second, which reading the settings would take too
+    from scipy.optimize import brentq  # takes half a second, also when only settings are read
 
     if images < clients:
         raise InputError(f"{images} images for {clients} clients of a cluster; too few")

@@ -1,4 +1,4 @@
-"""Every client holds texts of one class (CFL Fig. 10)."""
+"""Clients with texts of a single topic (CFL Fig. 10)."""
 
 import numpy as np
 
@@ -12,12 +12,12 @@ from clustered_fl.randomness import generator
 def build(
     dataset: Dataset, seed: int, clients: Number, held_out: Fraction, samples: Number | None = None
 ) -> Federation:
-    """Equal shares of one topic; a client is tested on texts of its own.
+    """Equal shares of one topic; a client is tested on its own texts.
 
     Args:
-        clients: their number, divided equally among the topics.
-        held_out: part of a client's texts that it is tested on.
-        samples: texts of a client, those that it is tested on included; None for all there are.
+        clients: number of clients, divided equally among the topics.
+        held_out: fraction of a client's texts used for tests.
+        samples: texts per client, including its tests; None for all.
     """
     groups = group_of_clients(clients, len(dataset.classes))
     train, tests = [], []

@@ -19,16 +19,16 @@ def build(
     samples: Number | None = None,
     held_out: Fraction = 0.2,
 ) -> Federation:
-    """Every label is cut into equally many equal shares, and a client has those of two labels.
+    """Every label is cut into the same number of equal shares; a client has shares of two labels.
 
-    McMahan's shards, which REPA cites, cross the borders of labels (see `shards`); its text has two
-    labels per client, and so has this. True groups: clients with the same two.
+    McMahan's shards, which REPA cites, may span two labels (see `shards`). REPA's text says two
+    labels per client, and so it is here. True groups: clients with the same two labels.
 
     Args:
-        clients: that train.
-        newcomers: holdout clients, see `held_out.with_validation`.
-        samples: images of each label that a client holds; None for all there are.
-        held_out: part of a client's images that it is tested on.
+        clients: number of training clients.
+        newcomers: number of holdout clients, see `held_out.with_validation`.
+        samples: images per label and client; None for all.
+        held_out: fraction of a client's images used for tests.
     Raises: InputError if there are too few labels or images.
     """
     total, classes = clients + newcomers, len(dataset.classes)
@@ -47,10 +47,10 @@ def build(
 
 
 def label_pairs(clients: int, classes: int, rng: np.random.Generator) -> np.ndarray:
-    """Two different labels of each client, int64 [clients, 2]; every label is as frequent as any.
+    """Two different labels of each client, int64 [clients, 2], with all labels equally frequent.
 
-    All places are dealt at random; a client that got one label twice exchanges one of them with a
-    client that has neither, which exists because no label has more places than there are clients.
+    Labels are dealt at random. A client that got one label twice swaps one with a client without
+    that label, which exists because no label is dealt more often than there are clients.
     """
     places = rng.permutation(classes)[np.arange(2 * clients) % classes]
     pairs = rng.permutation(places).reshape(clients, 2)

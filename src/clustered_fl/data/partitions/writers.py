@@ -1,4 +1,4 @@
-"""Every client is a writer (FLT Scenario 3 and REPA, FEMNIST of LEAF)."""
+"""One client per writer (FLT Scenario 3 and REPA, FEMNIST of LEAF)."""
 
 import numpy as np
 
@@ -11,16 +11,16 @@ from clustered_fl.randomness import generator
 
 
 def build(dataset: Dataset, seed: int, clients: Number, newcomers: Count = 0) -> Federation:
-    """The first writers that have training and test images; no true groups are known.
+    """The first writers with training and test images; true groups are unknown.
 
-    The data set's own division of each writer's images is kept. Newcomers are holdout clients, see
-    `held_out.with_validation`, drawn at random among these writers, because the data's order of
-    them is not random. Without newcomers the seed changes nothing.
+    The dataset's own split of each writer's images is kept. Newcomers are holdout clients, see
+    `held_out.with_validation`, drawn at random from these writers, because writers are not in
+    random order. Without newcomers the seed has no effect.
 
     Args:
-        clients: writers that train.
-        newcomers: so many more hold validation images only.
-    Raises: InputError if the data has no owners, or not that many.
+        clients: number of training writers.
+        newcomers: number of additional writers with validation images only.
+    Raises: InputError if rows have no owners, or there are too few writers.
     """
     if not dataset.owner.size:
         raise InputError(f"{dataset.name} has no owners; partition writers needs them")

@@ -1,1 +1,1 @@
-"""Parts of groupings that describe a client by one vector and cluster these (REPA, WD)."""
+"""Parts of groupings that cluster clients by one vector each (REPA, WD)."""

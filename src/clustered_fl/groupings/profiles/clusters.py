@@ -1,4 +1,4 @@
-"""k-means over clients: disjoint clusters, and the nearest one for clients that come later."""
+"""k-means over clients: disjoint clusters, and the nearest one for clients that join later."""
 
 import warnings
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from clustered_fl.randomness import generator
 from clustered_fl.records.relatedness import Relatedness
 
 STARTS, STEPS = 10, 1000
-"""Of k-means. Ten were scikit-learn's default when the paper was written."""
+"""Restarts and steps of k-means. Ten restarts were scikit-learn's default at the time."""
 
 
 class Clusters(NamedTuple):
@@ -35,9 +35,9 @@ class Clusters(NamedTuple):
 
 
 def cluster(points: np.ndarray, k: int, seed: int) -> Clusters:
-    """k-means of points [M, d] by Lloyd's algorithm, run until no client changes its cluster.
+    """k-means of points [M, d] by Lloyd's algorithm, until no client changes its cluster.
 
-    Clients that coincide can leave fewer clusters than asked for.
+    If points coincide, there may be fewer than k clusters.
 
     Raises: InputError if there are more clusters than clients.
     """
@@ -53,7 +53,7 @@ def cluster(points: np.ndarray, k: int, seed: int) -> Clusters:
 
 
 def related(points: np.ndarray, clusters: Clusters) -> Relatedness:
-    """Relate the clients of a cluster, and place the newcomers, whose points [n, d] come last."""
+    """Relate clients of the same cluster, and place newcomers, whose points [n, d] come last."""
     number, signatures = len(clusters.groups), points[:, None].astype(np.float32)
     placed = clusters.hosts[clusters.nearest(points[number:])]
     distances = cdist(points[:number], points[:number]).astype(np.float32)

@@ -1,11 +1,11 @@
-"""What is measured of clients' vectors beside the grouping, as one tidy table.
+"""Measurements of clients' vectors besides the grouping, as one tidy table.
 
-A row has measure, round, first, second and value; -1 stands where a number has no meaning.
+A row has measure, round, first, second and value; -1 marks a number without meaning.
 
-    labels       images of label `second` by which client `first` is described
-    tests        images that client `first` is tested on
-    cosine       of the vectors of the training clients `first` < `second`
-    similarity   of their pipelines
+    labels       number of images with label `second` of client `first`
+    tests        number of test images of client `first`
+    cosine       of the vectors of training clients `first` < `second`
+    similarity   of these clients' pipelines
     robustness   1 if a new client like `second` was placed in its cluster `first`, else 0
 """
 
@@ -30,13 +30,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, config=STRICT)
 class Measures:
-    """What to measure; all of it needs a profiler.
+    """Measurements to take; all need a profiler.
 
     Attributes:
-        rounds: after these rounds of the profiler's run too, the cosines of the vectors that
-            clients would have then (REPA Fig. 1).
-        images: number of images by which pipelines are compared; 0: they are not.
-        robustness: settings of Algorithm 1; None: not measured.
+        rounds: further rounds of the profiler's run for which the cosines of clients' vectors are
+            measured (REPA Fig. 1).
+        images: number of images for comparing pipelines; 0 for no comparison.
+        robustness: settings of Algorithm 1; None to skip it.
     """
 
     rounds: tuple[Annotated[int, Field(ge=1)], ...] = field(default=())
@@ -57,9 +57,9 @@ def measured(
     """All rows.
 
     Args:
-        vectors: of all clients after so many rounds, [M + newcomers, d].
-        points: the vectors by which the clusters were found, after `now` rounds (None: all).
-    Raises: InputError if pipelines are to be compared that there are not.
+        vectors: function from a round to vectors of all clients, [M + newcomers, d].
+        points: the clustered vectors, after `now` rounds (None: all).
+    Raises: InputError if `images` is positive but clients have no pipelines.
     """
     drift, now = drift_of(profiler), profiler.rounds if now is None else now
     yield from _counts(profiler, now)
@@ -79,7 +79,7 @@ def measured(
 
 
 def cosines(vectors: np.ndarray) -> np.ndarray:
-    """Of the rows of [n, d]: float64 [n, n]; a vector of length 0 has cosine 0 with all."""
+    """Cosines between rows of [n, d]: float64 [n, n]; a zero vector has cosine 0 with all."""
     unit = normalised(vectors.astype(np.float64))
     return np.clip(unit @ unit.T, -1, 1)
 

@@ -1,4 +1,4 @@
-"""The network of a federated run, after any of its rounds that the record has kept."""
+"""The network of a federated run, after any round whose model the record contains."""
 
 import re
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ _MODEL = re.compile(r"(?:round(\d+)\.)?node(\d+)(?:\.model)?")
 
 @dataclass(frozen=True)
 class Profiler:
-    """A run's network and the clients that it was trained on.
+    """A run's network and its clients.
 
-    `models` has the parameters [P] after some numbers of rounds, of `rounds` in all; they wait on
-    the CPU, and what is computed with them is on `device`.
+    `models` maps numbers of rounds, of `rounds` in all, to parameters [P] on the CPU; computations
+    with them run on `device`.
     """
 
     run: str
@@ -43,7 +43,7 @@ class Profiler:
     device: torch.device | str = "cpu"
 
     def model(self, rounds: int | None = None) -> Tensor:
-        """Parameters [P] after so many rounds, None for the last; an InputError if not kept."""
+        """Parameters [P] after some rounds, None for the last; InputError if not stored."""
         wanted = self.rounds if rounds is None else rounds
         if wanted not in self.models:
             kept = ", ".join(map(str, sorted(self.models)))
@@ -59,7 +59,7 @@ class Profiler:
         return build_model(image_shape=shape, classes=len(self.dataset.classes), **network)
 
     def network(self, rounds: int | None = None) -> nn.Module:
-        """The network after so many rounds, in evaluation mode; InputError if its size is wrong."""
+        """The network after some rounds, in evaluation mode; InputError if its size is wrong."""
         model = self.model(rounds)
         with torch.random.fork_rng(devices=[]):
             built = self.build()
@@ -72,7 +72,7 @@ class Profiler:
         return built.to(self.device).eval()
 
     def task(self, images: Tensor, labels: Tensor) -> ImageTask:
-        """Images uint8 [n, C, H, W] and labels as the run's network sees them."""
+        """A task of images uint8 [n, C, H, W] and labels, with the run's normalisation."""
         inputs, _ = separated(self.config["model"])
         return ImageTask(images.to(self.device), labels.to(self.device), *inputs.normalise)
 
@@ -101,7 +101,7 @@ def classifier(network: nn.Module) -> nn.Module:
 def load_profiler(
     folder: Path, dataset: Dataset, federation: Federation, device: torch.device | str = "cpu"
 ) -> Profiler:
-    """The profiler of a run's record; InputError if not of one network that encodes images."""
+    """The profiler in a run's record; InputError unless it has one model with an encoder."""
     record = records.load_record(folder)
     config, rounds = record["config"], record["rounds"]
     try:
@@ -115,7 +115,7 @@ def load_profiler(
 
 
 def require_one_encoder(config: dict[str, Any], groups: int) -> None:
-    """Raise InputError for a run whose network has no encoder, or that has several groups."""
+    """Raise InputError for a run whose network has no encoder, or with several groups."""
     run, name = config["run"], config["model"]["name"]
     if name not in RECONSTRUCTING_MODELS:
         allowed = ", ".join(RECONSTRUCTING_MODELS)

@@ -1,11 +1,11 @@
-"""New clients that resemble known ones, and where they are placed (REPA Algorithm 1).
+"""Synthetic new clients that resemble known ones, and their placement (REPA Algorithm 1).
 
     for i in 1 .. n:  r = a client of the cluster, uniformly at random
                       p = a client with a data-generating process like r's
                       a hit if p is placed in the cluster
 
-The new client holds unseen images, (d_r + noise) * s of every label, and sees them through the
-pipeline of r. The printed loop "from 0 to n" has n + 1 passes and divides by n; this has n.
+The new client holds unseen images, (d_r + noise) * s of every label, transformed by the pipeline of
+r. The printed loop "from 0 to n" has n + 1 passes but divides by n; here there are n passes.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,12 +24,12 @@ from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
 
 TRIES = 1000
-"""Sizes that are drawn before a client counts as too small to resemble."""
+"""Draws of a size before a client is refused as too small."""
 
 
 @dataclass(frozen=True, config=STRICT)
 class Robustness:
-    """Settings of Algorithm 1, which prints none of them.
+    """Settings of Algorithm 1; the paper states none of them.
 
     Attributes:
         iterations: n; 50 in the authors' follow-up code.
@@ -37,7 +37,7 @@ class Robustness:
             units of the reference client's mean number; a negative number counts as 0. The
             follow-up code has no noise: 0.
         smallest, largest: bounds of the uniform s; those of the follow-up code.
-        images: fewest of a new client; with fewer s and noise are drawn again, as there.
+        images: least number of a new client; below it, s and noise are drawn again, as there.
     """
 
     iterations: int = Field(default=50, ge=1)
@@ -48,7 +48,7 @@ class Robustness:
 
 
 class Probe(NamedTuple):
-    """A new client: the one it resembles, its images uint8 [n, C, H, W] and their labels [n]."""
+    """A new client: its reference client, its images uint8 [n, C, H, W] and their labels [n]."""
 
     reference: int
     images: np.ndarray
@@ -56,15 +56,15 @@ class Probe(NamedTuple):
 
 
 Place = Callable[[list[Probe]], np.ndarray]
-"""Cluster of each new client, int64 [n]."""
+"""Function from new clients to their clusters, int64 [n]."""
 
 
 def similar_counts(
     counts: np.ndarray, settings: Robustness, rng: np.random.Generator
 ) -> np.ndarray:
-    """Images of each label of a client like one with `counts` [classes]: int64 [classes].
+    """Number of images per label of a client like one with `counts` [classes]: int64 [classes].
 
-    Raises: InputError if it would always have too few.
+    Raises: InputError if no draw has enough images.
     """
     for _ in range(TRIES):
         noise = rng.normal(0, settings.noise * counts.mean(), len(counts))
@@ -83,7 +83,7 @@ def outcomes(
 ) -> Iterator[dict[str, Any]]:
     """A row per new client: its cluster (first), the client it resembles (second), 1 for a hit.
 
-    Raises: InputError if clients hold all test images.
+    Raises: InputError if no test image is unseen.
     """
     unseen = _unseen(profiler)
     for group in range(clusters.groups.max() + 1):
@@ -98,7 +98,7 @@ def outcomes(
 
 
 def _unseen(profiler: Profiler) -> list[np.ndarray]:
-    """Test rows of each label that no client holds."""
+    """Rows of official test images, per label, that no client holds."""
     dataset, federation = profiler.dataset, profiler.federation
     held = np.concatenate([*federation.train, *federation.test_sets])
     free = np.setdiff1d(np.arange(dataset.train_rows, len(dataset.y)), held)
@@ -115,7 +115,7 @@ def _probe(
     seed: int,
     rng: np.random.Generator,
 ) -> Probe:
-    """A client like `reference`; of a label that has run out it holds all that there are."""
+    """A client like `reference`; it gets all images of a label with too few."""
     dataset, drift = profiler.dataset, drift_of(profiler)
     labels = dataset.y[profiler.federation.train[reference]]
     wanted = similar_counts(np.bincount(labels, minlength=len(unseen)), settings, rng)

@@ -1,10 +1,10 @@
-"""How alike two pipelines are: what a network says to the same images seen through both.
+"""Similarity of two pipelines: a network's outputs for the same images through both.
 
 REPA, section "Correlation between Client Embeddings and Data-Generation Processes": the images of
 both pipelines are mapped by "a pre-trained network" and a softmax to distributions, whose
 Jensen-Shannon divergences are averaged over the images. The paper applies the softmax to "image
-embeddings"; ours is of class scores. It does not say which network; we take that of the run that
-profiles the clients, which has seen all their pipelines.
+embeddings"; here it is applied to class scores. The paper does not name the network; here it is the
+profiler's, whose training included all pipelines.
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ from clustered_fl.randomness import generator
 
 
 def pipeline_similarity(profiler: Profiler, drift: Drift, images: int, seed: int) -> np.ndarray:
-    """Similarity of the pipelines of every two training clients: float64 [M, M], in 0..1.
+    """Similarity of training clients' pipelines: float64 [M, M], in 0..1.
 
-    `images` is the number of official test images, which are drawn at random.
+    `images` is the number of official test images to draw at random.
     """
     dataset, network = profiler.dataset, profiler.network()
     tests = np.arange(dataset.train_rows, len(dataset.y))
@@ -34,7 +34,7 @@ def pipeline_similarity(profiler: Profiler, drift: Drift, images: int, seed: int
 
 
 def mean_divergence(distributions: np.ndarray) -> np.ndarray:
-    """Jensen-Shannon divergence in bits of every two clients: float64 [M, M], in 0..1.
+    """Jensen-Shannon divergence between clients in bits: float64 [M, M], in 0..1.
 
     It is the mean over the n images of `distributions` [M, n, classes].
     """

@@ -1,4 +1,4 @@
-"""What is kept of a client's codes: statistics of their dimensions (REPA eq. 5, "S")."""
+"""Statistics of a client's codes (REPA eq. 5, "S")."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -14,14 +14,13 @@ Statistic = Literal[
 def described(codes: np.ndarray, statistics: tuple[Statistic, ...]) -> np.ndarray:
     """Statistics of codes [n, e], one after another: float64 [d].
 
-    Most have e numbers, one of each dimension. "covariance" and "correlation" have those of every
-    two dimensions, e (e + 1) / 2 and e (e - 1) / 2 of them, and "pc1" to "pc3" are the directions
-    in which the codes vary most, of length 1.
+    Most have e numbers, one per dimension. "covariance" and "correlation" are of pairs of
+    dimensions, e (e + 1) / 2 and e (e - 1) / 2 numbers, and "pc1" to "pc3" are the first principal
+    directions, of length 1.
 
-    Moments are those of the sample itself (divided by n), so that a single image has them too; the
-    authors' follow-up code divides by n - 1. Quantiles interpolate linearly, as there. A dimension
-    without spread has skewness, kurtosis (beyond that of a normal distribution) and correlations 0,
-    and a component along which nothing varies is 0.
+    Moments divide by n, so that a single image has them, too; the authors' follow-up code divides
+    by n - 1. Quantiles are interpolated linearly, as there. A constant dimension has skewness,
+    excess kurtosis and correlations 0, and a component without variance is 0.
     """
     codes = codes.astype(np.float64)
     return np.concatenate([_statistic(codes, name) for name in statistics])
@@ -43,7 +42,7 @@ def _standard(codes: np.ndarray) -> np.ndarray:
 
 
 def _products(centred: np.ndarray, diagonal: bool) -> np.ndarray:
-    """Mean products of every two dimensions, with or without those of one with itself."""
+    """Mean products of pairs of dimensions, with or without squares."""
     upper = np.triu_indices(centred.shape[1], 0 if diagonal else 1)
     return (centred.T @ centred / len(centred))[upper]
 
@@ -68,6 +67,6 @@ _NAMED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def normalised(vectors: np.ndarray) -> np.ndarray:
-    """Vectors [n, d] divided by their lengths; one of length 0 stays."""
+    """Vectors [n, d] divided by their lengths; zero vectors stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)

@@ -1,8 +1,8 @@
-"""What clients' own training changes in a model, and where the changes lie among each other.
+"""Weight updates of clients' own training, and low-dimensional points with the same geometry.
 
-k-means and cosines need inner products only: the Gram matrix of n changes gives points in n
-dimensions with the same lengths, distances and angles. The changes, each with as many entries as
-the model has parameters, are held once, in single precision.
+k-means and cosines need inner products only: the Gram matrix of n updates gives points in n
+dimensions with the same lengths, distances and angles. The updates, with one entry per parameter,
+are stored once, in single precision.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.groupings.profiles.network import Profiler, classifier
 
 TOGETHER = 50
-"""Clients that are trained at a time, so that memory does not hold all changes twice."""
+"""Clients trained at a time, so that memory does not hold all updates twice."""
 NOTHING = 1e-12
-"""Part of the largest eigenvalue below which a direction is rounding."""
+"""Fraction of the largest eigenvalue below which a direction is considered rounding error."""
 
 
 def updates(
@@ -34,23 +34,23 @@ def updates(
     settings: LocalSettings,
     seed: int,
 ) -> Tensor:
-    """Trained minus given parameters of encoder and classifier: float32 [clients, P'].
+    """Weight updates of encoder and classifier: float32 [clients, P'].
 
-    The draws are those of the clients' next round in the run itself, if it had this training. REPA
-    has the opposite sign, which changes no distance and no angle.
+    Random draws are those that the clients' next round in the run would have with this training.
+    REPA has the opposite sign, which does not affect distances and angles.
 
     Args:
-        rounds: of the run after which the model is taken.
+        rounds: round of the run whose model is the start.
         images, labels, label_maps: uint8 [N, C, H, W], int64 [N] and [clients, classes].
         rows: of each client.
-        settings: of the training; its epochs are WD's f.
+        settings: of local training; its epochs are WD's f.
     """
     own = np.zeros(len(rows), dtype=np.int64)
     clients = Federation(tuple(rows), (rows[0],), own, label_maps, own)
     task, place = profiler.task(images, labels), torch.device(profiler.device)
     engine = Engine(lambda: classifier(profiler.build()), task, clients, settings, seed, place)
     if place.type == "cuda" and "stacked" in supported(engine.workload):
-        engine.use("stacked")  # one by one, small steps leave a GPU idle
+        engine.use("stacked")  # small steps of single clients leave a GPU idle
     network = classifier(profiler.network(rounds))
     model = parameters_to_vector(network.parameters()).detach()
     now = profiler.rounds if rounds is None else rounds
@@ -61,11 +61,11 @@ def updates(
 
 
 class Span:
-    """Points float64 [n, n] with the inner products of n vectors, and places of others among them.
+    """Points float64 [n, n] with the inner products of n vectors, and projections of others.
 
     Args:
-        vectors: [n, P]; they are kept.
-        unit: divide every vector by its length first; one of length 0 stays.
+        vectors: [n, P]; a reference is kept.
+        unit: divide vectors by their lengths first; zero vectors stay zero.
     """
 
     def __init__(self, vectors: Tensor, unit: bool) -> None:
@@ -78,14 +78,14 @@ class Span:
         self.points = self._directions * self._roots
 
     def _scale(self, squares: np.ndarray) -> np.ndarray:
-        """What vectors of these squared lengths are divided by."""
+        """Divisors of vectors with these squared lengths."""
         lengths = np.sqrt(squares) if self._unit else np.ones(len(squares))
         return np.where(lengths > 0, lengths, 1.0)
 
     def place(self, others: Tensor) -> np.ndarray:
-        """Points [m, n] of other vectors [m, P], without their part at a right angle to the span.
+        """Points [m, n] of other vectors [m, P], projected onto the span.
 
-        That part is equally far from all points of the span: the nearest centre stays the nearest.
+        The orthogonal part adds the same to all distances, so the nearest centre is unchanged.
         """
         squares = torch.stack([other.double().square().sum() for other in others]).cpu().numpy()
         products = inner_products(others, self._vectors) / self._lengths

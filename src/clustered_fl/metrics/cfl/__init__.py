@@ -1,1 +1,1 @@
-"""What only the figures and claims of CFL need."""
+"""Measurements for the figures and claims of CFL only."""

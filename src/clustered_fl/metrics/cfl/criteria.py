@@ -1,4 +1,4 @@
-"""When the criteria of CFL would ask for a split, read from the norms of a run.
+"""Rounds in which CFL's criteria would split, from the norms of a run.
 
 Source: Sattler, Müller, Samek (TNNLS 2020), eqs. (30), (31), recommendations in section V-B.
 """
@@ -7,7 +7,7 @@ import pandas as pd
 
 
 def share_of_rounds(frame: pd.DataFrame, eps_1: float, eps_2: float) -> float:
-    """Share of all rounds in which both norm criteria hold for runs that never split.
+    """Fraction of rounds in which both norm criteria hold, for runs without splits.
 
     Args:
         eps_1: as a fraction of the largest mean-update norm up to that round, because a server

@@ -36,8 +36,8 @@ def by_round(runs: pd.DataFrame, scores: Sequence[str] = ("gap", "correct")) -> 
 def at_last_gradient(gaps: pd.DataFrame) -> pd.DataFrame:
     """The rows of `by_round` at the last round at which full gradients were measured.
 
-    Runs of several lengths are read at the last round that all of them measured, so that only the
-    samples differ; where they share no round, each is read at its own last.
+    Runs of different lengths are compared at their last common round, so that only the samples
+    differ. Without a common round, each run is taken at its own last round.
     """
     gradient = gaps[gaps["similarity"] == "gradient"]
     measured = gradient.groupby(["samples", "seed"])["round"].agg(set)
@@ -48,13 +48,13 @@ def at_last_gradient(gaps: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_positive(gaps: pd.DataFrame, along: str) -> pd.Series:
-    """Smallest value of `along` with a positive mean gap over seeds, by similarity that has one."""
+    """Smallest value of `along` with a positive mean gap over seeds, by similarity."""
     means = gaps.groupby(["similarity", along])["gap"].mean()
     return means[means > 0].reset_index().groupby("similarity")[along].min()
 
 
 def delay(gaps: pd.DataFrame, along: str) -> float:
-    """By how much the first positive gap of updates comes after that of gradients.
+    """Delay of the first positive gap of updates after that of gradients.
 
     Infinite if that of updates is never positive, 0 if neither is.
     """
@@ -64,7 +64,7 @@ def delay(gaps: pd.DataFrame, along: str) -> float:
 
 
 def certificates(frame: pd.DataFrame) -> dict[str, int]:
-    """How often a positive gap certified a bipartition, and whether it was right (Corollary 1).
+    """How often a positive gap certified a bipartition, and how often correctly (Corollary 1).
 
     positive: groups and rounds with g > 0; correct: those of them with a correct bipartition;
     uncertified: correct bipartitions at g <= 0, which the corollary leaves open.

@@ -1,4 +1,4 @@
-"""One row per run and seed: what was trained, how well it scores, which groups it found."""
+"""One row per run and seed: method, score and groups."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,6 +39,6 @@ def overview(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def describe_method(settings: Mapping[str, Any]) -> str:
-    """A method and what is special about its settings, in words: "cfl, complete linkage"."""
+    """A method with its distinguishing settings, such as "cfl, complete linkage"."""
     special = [words for (key, value), words in _WORDS.items() if settings.get(key) == value]
     return ", ".join([settings["name"], *special])

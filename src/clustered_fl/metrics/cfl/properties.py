@@ -1,4 +1,4 @@
-"""The measured evidence for the properties that CFL claims, as sentences (CFL Table II).
+"""Measured evidence for the properties in CFL's Table II, as sentences.
 
 The runs are those that the ledger lists for `cfl_table2`; numbers are means over their seeds.
 """
@@ -21,7 +21,7 @@ Records = Mapping[str, list[dict[str, Any]]]
 def evidence(runs: pd.DataFrame) -> dict[str, str]:
     """One sentence per property, in the order of the paper's table, from an index of records.
 
-    A run without seeds at this scale is passed over where others give the same evidence.
+    A run without seeds at this scale is skipped if others give the same evidence.
     """
     state = overview(runs).groupby("run")[["score", "groups", "agreement"]].mean()
     records = {name: index.loaded(own) for name, own in runs.groupby("entry")}

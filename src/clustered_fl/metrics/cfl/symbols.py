@@ -1,4 +1,4 @@
-"""The value that each symbol of the CFL paper has in one run (CFL Table I)."""
+"""Values of the CFL paper's symbols in one run (CFL Table I)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def values(record: Mapping[str, Any], rounds: pd.DataFrame) -> dict[str, str]:
 
 
 def _thresholds(record: Mapping[str, Any], rounds: pd.DataFrame) -> dict[str, str]:
-    """What section V-B recommends for this run, and the bound that accepts all of its splits."""
+    """Thresholds recommended in section V-B, and the bound that accepts all splits of this run."""
     norms = rounds[(rounds["metric"] == "mean_update_norm") & (rounds["member"] == 0)]
     eps_1 = norms["value"].max() / 10
     cuts = [node["cut_similarity"] for node in record["tree"] if node["children"]]

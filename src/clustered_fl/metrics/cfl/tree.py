@@ -1,4 +1,4 @@
-"""The parameter tree of a record (CFL Fig. 5): what every node holds, and where to draw it.
+"""The parameter tree of a record (CFL Fig. 5): content and layout of its nodes.
 
 A tree is the list of nodes of a record in order of creation: id, parent, clients, round (when
 created), split_round, cut_similarity, children, updates (their number, cached on the node's edge),
@@ -23,14 +23,14 @@ def leaves(tree: Sequence[Node], root: int = 0) -> list[int]:
 
 
 def _until(node: Node, end: int) -> int:
-    """Round after which a node's group trains no more: that of its split, or the last."""
+    """Round at which a node's group ends: that of its split, or the last."""
     return end if node["split_round"] is None else node["split_round"]
 
 
 def positions(tree: Sequence[Node]) -> pd.DataFrame:
     """Where to draw each node: across (leaves at 0, 1, 2, ..., parents midway) and depth."""
     across = {leaf: float(place) for place, leaf in enumerate(leaves(tree))}
-    # Children have larger ids than their parent, so this meets them first.
+    # Children have larger ids than their parent, so they come first here.
     for node in reversed(tree):
         if node["children"]:
             across[node["id"]] = float(np.mean([across[child] for child in node["children"]]))
@@ -41,13 +41,13 @@ def positions(tree: Sequence[Node]) -> pd.DataFrame:
 
 
 def client_order(tree: Sequence[Node], true_groups: Sequence[int]) -> list[int]:
-    """All clients so that those of every node stand together, and within a leaf by true group."""
+    """An order of clients in which each node is contiguous, sorted by true group in a leaf."""
     place = {c: n for n, leaf in enumerate(leaves(tree)) for c in tree[leaf]["clients"]}
     return sorted(place, key=lambda client: (place[client], true_groups[client], client))
 
 
 def composition(clients: Sequence[int], true_groups: Sequence[int]) -> dict[int, int]:
-    """Number of these clients in each true group that is present, ascending."""
+    """Number of these clients in each of their true groups, ascending."""
     return dict(sorted(Counter(true_groups[client] for client in clients).items()))
 
 
@@ -64,8 +64,8 @@ def describe(clients: Sequence[int], true_groups: Sequence[int], names: Sequence
 def lanes(tree: Sequence[Node], true_groups: Sequence[int], end: int, space: float) -> pd.DataFrame:
     """The path of every client over the rounds to `end`, for drawing groups as bundles of clients.
 
-    Clients of one group lie one unit apart, groups `space` units more. The whole is centred, so
-    that a bundle opens where its group is split. Columns: client, true_group, node, start and stop
+    Clients of a group are one unit apart, groups `space` units more. The layout is centred, so a
+    bundle opens where its group is split. Columns: client, true_group, node, start and stop
     (of a period between splits), height.
     """
     order = client_order(tree, true_groups)
@@ -93,11 +93,11 @@ def bent(lanes: pd.DataFrame, x: np.ndarray, bend: float) -> pd.DataFrame:
 
 
 def summary(record: Mapping[str, Any], rounds: pd.DataFrame) -> pd.DataFrame:
-    """What every node holds, one row each, from the record and the measurements of a run.
+    """One row per node, from the record and the measurements of a run.
 
     Columns: node, parent, across, depth, clients, born, until (round of the split or the end), cut
     (largest similarity across the split), updates (cached on the edge from the parent), score (mean
-    over clients, last measured while the group existed), newcomers (led here).
+    over clients, last measured while the group existed), newcomers (placed here).
     """
     tree, end = record["tree"], record["rounds"]
     landed = Counter(new["leaf"] for new in record["newcomers"])
@@ -115,6 +115,6 @@ def _score(node: Node, rounds: pd.DataFrame, metric: str, end: int) -> float:
     """Mean score of a node's clients at the last test of its own model; NaN if there is none."""
     own = rounds[(rounds["metric"] == metric) & rounds["member"].isin(node["clients"])]
     since = -1 if node["parent"] is None else node["round"]
-    # The test at the round of a split is still of the model before it.
+    # The test at the round of a split is of the model before the split.
     own = own[(own["round"] > since) & (own["round"] <= _until(node, end))]
     return float(own.loc[own["round"] == own["round"].max(), "value"].mean())

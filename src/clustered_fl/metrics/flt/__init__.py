@@ -1,1 +1,1 @@
-"""What only the figures and claims of FLT need."""
+"""Measurements for the figures and claims of FLT only."""

@@ -1,4 +1,4 @@
-"""Clients that join later: are they led to their cluster, and how well are they served there?
+"""Placement of newcomers: whether they get their true cluster, and their accuracy there.
 
 Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2022), section III-B4, optional part of Algorithm 3.
 """

@@ -1,7 +1,7 @@
-"""How well groupings agree with the true groups, and how block-like a relatedness is.
+"""Agreement of groupings with the true groups, and structure of a relatedness.
 
 Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2022), Algorithm 2 and Figs 1 to 3. UMAP is random: a
-setting is judged by all seeds of the clients (seed) and of UMAP (umap_seed).
+setting is scored over all seeds of the clients (seed) and of UMAP (umap_seed).
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def comparisons(groupings: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_seeds(table: pd.DataFrame) -> pd.DataFrame:
-    """What `comparisons` found, by grouping and setting, over all seeds of the clients and of UMAP.
+    """Statistics of `comparisons` by grouping and setting, over seeds of clients and UMAP.
 
     Columns: ari, components, recall, false_edges (means), ari_min, ari_max, exact (number of trials
     that found the true groups), trials.
@@ -44,7 +44,7 @@ def over_seeds(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreements(groupings: pd.DataFrame) -> pd.DataFrame:
-    """Agreement that each grouping found: `comparisons` without k, distance, gamma, umap_seed."""
+    """Agreement of each grouping: as `comparisons` without k, distance, gamma, umap_seed."""
     rows = []
     for name, seed, folder in index.each(groupings):
         record = load_record(folder)
@@ -54,18 +54,18 @@ def agreements(groupings: pd.DataFrame) -> pd.DataFrame:
 
 
 def density(related: np.ndarray) -> float:
-    """Share of all pairs of clients that are related [M, M]."""
+    """Fraction of all pairs of clients that are `related` [M, M]."""
     return float((related[np.triu_indices(len(related), 1)] > 0).mean())
 
 
 def inside(related: np.ndarray, groups: np.ndarray) -> float:
-    """Share of the related pairs whose clients are in one group; NaN if no pair is."""
+    """Fraction of related pairs within a group; NaN without related pairs."""
     first, second = np.nonzero(np.triu(related, 1))
     return float((groups[first] == groups[second]).mean()) if len(first) else float("nan")
 
 
 def ward_tree(related: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ward's dendrogram of a relatedness, SciPy's [M - 1, 4], and clients as its leaves stand."""
+    """Ward's dendrogram of a relatedness, SciPy's [M - 1, 4], and clients in leaf order."""
     tree = linkage(related.astype(np.float64), method="ward")
     return tree, leaves_list(tree).astype(np.int64)
 
@@ -73,7 +73,7 @@ def ward_tree(related: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def principal(vectors: np.ndarray, dimensions: int) -> np.ndarray:
     """Scores [n, dimensions] of `vectors` [n, e] on principal components.
 
-    Signs are such that the largest loading is positive.
+    Signs are chosen so that the largest loading is positive.
     """
     centred = vectors.astype(np.float64) - vectors.mean(0)
     loadings = np.linalg.svd(centred, full_matrices=False)[2][:dimensions]
@@ -94,16 +94,16 @@ def layouts(found: Relatedness) -> dict[str, np.ndarray]:
 
 
 def silhouettes(found: Relatedness, groups: int) -> dict[str, float]:
-    """How well groups of signatures part in each of the `layouts`.
+    """Silhouettes of groups of signatures in each of the `layouts`.
 
-    Clients send no labels with signatures. The groups are those of k-means in the layout itself, as
-    a reader of the picture sees them.
+    Signatures have no labels. The groups are found by k-means in the layout itself, as a reader of
+    the picture would see them.
     """
     return {name: _silhouette(points, groups) for name, points in layouts(found).items()}
 
 
 def _silhouette(points: np.ndarray, groups: int) -> float:
-    """Of the groups that k-means finds in `points` [n, d]."""
+    """Silhouette of the k-means groups of `points` [n, d]."""
     points = points.astype(np.float64)
     labels = KMeans(groups, n_init=10, random_state=0).fit_predict(points)
     return float(silhouette_score(points, labels))

@@ -1,1 +1,1 @@
-"""What only the figures and claims of REPA need."""
+"""Measurements for the figures and claims of REPA only."""

@@ -1,4 +1,4 @@
-"""How well clients' vectors tell whose data are alike (REPA, section on Fig. 1)."""
+"""Correlation of clients' vectors with the similarity of their data (REPA, on Fig. 1)."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from clustered_fl.randomness import generator
 
 
 def label_similarity(counts: np.ndarray) -> np.ndarray:
-    """Cosine of every two clients' label counts d_i [M, classes], REPA's "label skew": [M, M]."""
+    """Cosines between clients' label counts d_i [M, classes], REPA's "label skew": [M, M]."""
     return 1 - squareform(pdist(counts.astype(np.float64), "cosine"))
 
 
@@ -21,7 +21,7 @@ def correlation(
     """Pearson's r over all pairs of clients of two symmetric [M, M]; NaN if one does not vary.
 
     Args:
-        times: how often each client is there [M], by default once.
+        times: multiplicity of each client [M], by default 1.
     """
     upper = np.triu_indices(len(similarity), 1)
     times = np.ones(len(similarity)) if times is None else times
@@ -34,11 +34,11 @@ def correlation(
 def correlation_error(
     similarity: np.ndarray, cosine: np.ndarray, draws: int = 200, seed: int = 0
 ) -> float:
-    """Standard error of `correlation` by drawing clients, with replacement, M of M.
+    """Standard error of `correlation` by a bootstrap over clients.
 
-    The authors' follow-up code draws pairs, which are not independent, and divides the spread of
-    the draws by the root of their number, so that it measures how often one has drawn. Two draws
-    of one client are no pair. NaN if the correlation is.
+    The authors' follow-up code resamples pairs, which are not independent, and divides the spread
+    by the root of the number of draws, so its result depends on that number. Two draws of the same
+    client are not a pair. NaN if the correlation is NaN.
     """
     clients, rng = len(similarity), generator(seed, "bootstrap of clients")
     found = []

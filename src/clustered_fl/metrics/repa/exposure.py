@@ -1,4 +1,4 @@
-"""Whether a model has just trained the labels that it is tested on (REPA, explanation of Fig. 5).
+"""Whether a model was just trained on the labels it is tested on (REPA, explanation of Fig. 5).
 
 "the model is evaluated on clients containing data belonging to classes that might not have been
 present in the training set of the previous epoch. Therefore, [...] the model 'overfits'".
@@ -11,14 +11,14 @@ import pandas as pd
 
 
 def exposures(rounds: pd.DataFrame, groups: Sequence[int], counts: np.ndarray) -> pd.DataFrame:
-    """Every test of every client beside what its cluster trained in the round before.
+    """All tests of all clients, with the labels that their clusters trained in the round before.
 
     Columns: round, client, accuracy (%), share (of the client's images, those whose label a
     participant of its cluster held in the round before; NaN if the cluster had none).
 
     Args:
         groups: cluster of each training client [M], which must not change during the run.
-        counts: training images of each label, of these clients at least [M, classes].
+        counts: training images per label, at least of these clients [M, classes].
     """
     clients = rounds[rounds["scope"] == "client"]
     tests = clients[(clients["metric"] == "accuracy") & (clients["round"] > 0)]
@@ -34,7 +34,7 @@ def exposures(rounds: pd.DataFrame, groups: Sequence[int], counts: np.ndarray) -
 
 
 def _shares(participants: Sequence[int], groups: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Share of each client's images [M] whose label its cluster has just trained."""
+    """Fraction of each client's images [M] whose label its cluster has just trained."""
     counts, there = counts[: len(groups)], np.array(participants, dtype=int)
     found = np.full(len(groups), np.nan)
     for group in np.unique(groups[there]):
@@ -45,12 +45,12 @@ def _shares(participants: Sequence[int], groups: np.ndarray, counts: np.ndarray)
 
 
 def loss(table: pd.DataFrame) -> dict[str, float]:
-    """What a client loses if one of its labels was not trained in the round before, by `exposures`.
+    """Loss of a client if one of its labels was not trained in the round before.
 
-    Every client is compared with itself, because clients of uniform clusters always see all their
-    labels and may be easier. seen, unseen: accuracy in % after rounds with all labels and with
-    fewer, means over the clients that had both (NaN without any); error: standard error of their
-    mean loss; clients: their number.
+    Computed from `exposures`. Every client is compared with itself, because clients of uniform
+    clusters always see all their labels and may be easier. seen, unseen: accuracy in % after rounds
+    with all labels and with fewer, means over the clients that had both (NaN without any); error:
+    standard error of their mean loss; clients: their number.
     """
     known = table.dropna(subset="share")
     known = known.assign(after=known["share"].eq(1).map({True: "seen", False: "unseen"}))

@@ -1,7 +1,7 @@
-"""How well groupings by profiles tell which clients' data are alike: labels, and pipelines.
+"""How well groupings by profiles reflect the similarity of clients' labels and pipelines.
 
-REPA compares pipelines with a network that it does not name. Ours is the network of the run that
-profiles the clients, of the first such grouping for all groupings of the same clients.
+REPA compares pipelines with an unnamed network. Here it is the profiler's network of the first
+grouping that measured similarities, for all groupings of the same clients.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ KINDS: tuple[Kind, ...] = ("labels", "pipelines")
 
 
 class Judges:
-    """What is known of the similarity S(i, j) of the training clients of groupings in an index."""
+    """The similarities S(i, j) of training clients that groupings in an index have measured."""
 
     def __init__(self, groupings: pd.DataFrame) -> None:
         self._pipelines: dict[str, np.ndarray] = {}
@@ -40,13 +40,13 @@ class Judges:
 
 
 def _clients(folder: Path) -> str:
-    """What groupings of the same clients have in common."""
+    """A key that groupings of the same clients share."""
     config = load_record(folder)["config"]
     return digest([config[part] for part in ("dataset", "federation", "seed")])
 
 
 def by_seed(groupings: pd.DataFrame) -> pd.DataFrame:
-    """What each grouping and seed knows of labels and pipelines; NaN where S is not known.
+    """Similarity statistics of each grouping and seed; NaN if S is unknown.
 
     Columns: grouping, seed, kind ("labels" or "pipelines"), correlation (of S with the cosine of
     the vectors), correlation_error (by drawing clients), within (mean S within clusters, eq. 7 for

@@ -1,4 +1,4 @@
-"""What groupings by profiles leave in their table of measurements, as arrays.
+"""Measurements of groupings by profiles, as arrays.
 
 Columns (`clustered_fl.groupings.profiles.measurements`): measure, round, first, second, value.
 """
@@ -33,7 +33,7 @@ def measurements(folder: Path, measure: str) -> pd.DataFrame:
 
 
 def asked_clusters(records: pd.DataFrame, grouping: str) -> int:
-    """Number of clusters that a grouping was asked for, of which it can fall short; 1 for ""."""
+    """Number of clusters in a grouping's settings (it may find fewer); 1 for ""."""
     if not grouping:
         return 1
     record = load_record(index.folder(records, "grouping", grouping))
@@ -41,13 +41,13 @@ def asked_clusters(records: pd.DataFrame, grouping: str) -> int:
 
 
 def label_counts(folder: Path) -> np.ndarray:
-    """Images of each label by which a client is described, d_i: int64 [M + newcomers, classes]."""
+    """Label counts of clients, d_i: int64 [M + newcomers, classes]."""
     rows = measurements(folder, "labels")
     return rows.pivot_table("value", index="first", columns="second").to_numpy().astype(np.int64)
 
 
 def validation_sizes(folder: Path) -> np.ndarray:
-    """Images that a client is tested on: int64 [M + newcomers]."""
+    """Number of test images of each client: int64 [M + newcomers]."""
     rows = measurements(folder, "tests").sort_values("first")
     return rows["value"].to_numpy().astype(np.int64)
 

@@ -1,7 +1,8 @@
-"""How surely a new client lands in the cluster of the one it resembles (REPA Table 1, Algorithm 1).
+"""Probability that a new client is placed in its reference client's cluster (REPA Algorithm 1).
 
-Robustness is 1 for a single cluster, and high for any stable clustering, even a meaningless one. It
-is therefore shown beside the clusters' sizes and likeness (`clustered_fl.metrics.repa.likeness`).
+See also REPA Table 1. Robustness is 1 for a single cluster, and high for any stable clustering,
+even a meaningless one. It is therefore shown with the clusters' sizes and likeness
+(`clustered_fl.metrics.repa.likeness`).
 """
 
 from pathlib import Path
@@ -57,9 +58,9 @@ def by_seed(groupings: pd.DataFrame) -> pd.DataFrame:
 
 
 def across_seeds(table: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds of what `by_seed` found, and the standard error of r(C) over seeds.
+    """Means over seeds of the columns of `by_seed`, and the standard error of r(C) over seeds.
 
-    The paper has one column "SE" and does not say over what: both are given. Indexed by grouping;
+    The paper's column "SE" does not say over what, so both errors are given. Indexed by grouping;
     the columns of `by_seed` and seeds, error_over_seeds.
     """
     by_grouping = table.drop(columns="seed").groupby("grouping")

@@ -1,4 +1,4 @@
-"""How alike the label distributions within clusters are (REPA eq. 7 and Fig. 2)."""
+"""Similarity of label distributions within clusters (REPA eq. 7 and Fig. 2)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,14 +9,14 @@ from clustered_fl.groupings.profiles.clusters import cluster
 from clustered_fl.metrics.repa.correlation import label_similarity
 from clustered_fl.randomness import generator
 
-REPEATS = 20  # random assignments that are averaged
+REPEATS = 20  # random assignments to average
 
 
 def uniformity(groups: np.ndarray, counts: np.ndarray) -> float:
     """U(C): the mean over clusters of the mean cosine of d_i and d_j (`counts`) over their pairs.
 
-    The printed sum over i, j with i /= j would count every pair twice and give up to 2. A cluster
-    of one client has no pair and does not count; NaN if all are such.
+    The printed sum over i, j with i /= j would count every pair twice and give up to 2. Clusters of
+    one client have no pairs and are ignored; NaN if there are no others.
     """
     return mean_within(groups, label_similarity(counts))
 

@@ -1,6 +1,6 @@
 """Accuracy on the validation images of training and of holdout clients (REPA's VAL and HO).
 
-REPA does not say whether a client counts by its images or as one; both are given.
+REPA does not say whether clients are weighted by their images; both versions are given.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def of_runs(runs: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
     """VAL and HO at every test of the runs in an index: run, seed and the columns of `over_rounds`.
 
     Args:
-        clients: index of a grouping of the same clients, which knows their test images.
+        clients: index of a grouping of the same clients, with their numbers of test images.
     Raises: InputError if the grouping lacks a seed of the runs.
     """
     sizes = {seed: validation_sizes(folder) for _, seed, folder in index.each(clients)}
@@ -49,10 +49,10 @@ def of_runs(runs: pd.DataFrame, clients: pd.DataFrame) -> pd.DataFrame:
 
 
 def last(table: pd.DataFrame, tests: int = 1, until: int | None = None) -> pd.DataFrame:
-    """Means of the last tests of what `over_rounds` found, of one run, indexed by set.
+    """Means of the last tests of one run in `over_rounds`, indexed by set.
 
     Args:
-        until: round after which tests do not count; None: all do.
+        until: last round whose tests are used; None for all.
     """
     known = table if until is None else table[table["round"] <= until]
     ends = known.groupby("set").tail(tests)

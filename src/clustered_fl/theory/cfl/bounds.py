@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Guarantee(NamedTuple):
-    """What Theorem 1 promises for each trial.
+    """The guarantee of Theorem 1 for each trial.
 
     applies: bool, whether every client's noise ratio is below one (eq. 15).
     intra: lower bound on the smallest similarity within a group (eq. 19).
@@ -24,14 +24,14 @@ class Guarantee(NamedTuple):
 
 
 def noise_bound(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """`H` of two noise ratios in [0, 1]: cosine of the largest angle noise can open (eq. 18)."""
+    """`H` of two noise ratios in [0, 1]: cosine of the largest angle due to noise (eq. 18)."""
     return -first * second + np.sqrt(1 - first**2) * np.sqrt(1 - second**2)
 
 
 def cross_bound(noise: np.ndarray, groups: int) -> np.ndarray:
     """Upper bound on similarities across K >= 2 groups, given `H`; 1 if there is none (eq. 17)."""
     angle = np.pi / (groups - 1)
-    # sqrt(1 - H^2) of an H that rounding carried past 1 would be NaN.
+    # Rounding may make H slightly larger than 1, and the root NaN.
     bound = np.cos(angle) * noise + np.sin(angle) * np.sqrt(np.maximum(0, 1 - noise**2))
     return np.where(noise >= np.cos(angle), bound, 1.0)
 
@@ -39,9 +39,9 @@ def cross_bound(noise: np.ndarray, groups: int) -> np.ndarray:
 def separation_theorem(ratios: np.ndarray, groups: int) -> Guarantee:
     """CFL's Theorem 1, eqs. (15) to (19), for noise ratios `gamma_i` [trials, clients].
 
-    Clients are ordered by group, all groups alike in size (>= 2). The paper leaves i and j of eq.
-    (17) free. They are read as any two clients of different groups, which its proof needs: `H`
-    falls with either ratio, so the loosest pair is that of the two noisiest clients.
+    Clients are ordered by group; groups have equal sizes (>= 2). The paper does not specify i and j
+    in eq. (17). Here they are any two clients of different groups, as the proof requires: `H`
+    decreases with either ratio, so the loosest pair is that of the two noisiest clients.
     """
     by_group = np.sort(np.minimum(ratios, 1).reshape(len(ratios), groups, -1), axis=2)
     noisiest = np.sort(by_group[:, :, -1], axis=1)

@@ -1,4 +1,4 @@
-"""Corollary 1 and the criterion of eq. (36): when may one trust a bipartition?"""
+"""Corollary 1 and the criterion of eq. (36): when is a bipartition trustworthy?"""
 
 from collections.abc import Sequence
 from itertools import product
@@ -19,7 +19,7 @@ def trust(
     groups: Sequence[int],
     gammas: Sequence[float],
 ) -> pd.DataFrame:
-    """Count, per setting, how gap, correctness and the criterion of eq. (36) go together.
+    """Count, per setting, combinations of gap, correctness and the criterion of eq. (36).
 
     Returns: dimension, groups, gamma, trials, and the number of trials in which the cut is
         `correct`, the gap is `positive`, it is `positive_incorrect` or `correct_not_positive`, the

@@ -1,7 +1,7 @@
-"""What a wrong index does to recursive splitting, as in the CFL authors' public demo notebook.
+"""Effect of an index bug on recursive splitting, as in the CFL authors' public demo notebook.
 
-The notebook splits the similarity matrix *of a cluster* and stores the positions it gets back as if
-they were client numbers, which is right in the first split only. Re-implementations inherited it.
+The notebook splits the similarity matrix *of a cluster* and stores the resulting positions as
+client numbers, which is correct in the first split only. Re-implementations have inherited the bug.
 """
 
 from itertools import product
@@ -32,8 +32,8 @@ def index_bug(
 ) -> dict[str, pd.DataFrame]:
     """Split synthetic federations recursively, with positions ("demo") and with client numbers.
 
-    Both rules split the first cluster that holds clients of different groups, until there is none:
-    an oracle decides when to stop, so that only the indices can go wrong. `noise` is the standard
+    Both rules split the first cluster with clients of different groups until there is none. An
+    oracle decides when to stop, so only the indices can be wrong. `noise` is the standard
     deviation of the clients' minima around that of their group, which is standard normal.
     Returns:
         splits: order ("shuffled" clients, or "sorted" by group), rule, trial, split (0: before the
@@ -62,7 +62,7 @@ def index_bug(
 def recursion(minima: np.ndarray, group: np.ndarray, rule: str) -> list[Clusters]:
     """The clusters before the first split and after each of the K - 1 splits that K groups need.
 
-    With quadratic risks around `minima` [clients, dimension] a cluster comes to rest at their mean,
+    With quadratic risks around `minima` [clients, dimension] a cluster converges to their mean,
     and a client's update points from there to its own minimum. If no cluster is left to split, the
     last state is repeated. Rule "demo" keeps positions within the cluster, "correct" the clients.
     """

@@ -1,4 +1,4 @@
-"""The pictures of CFL's proof (arXiv Figs. 10 to 12) as numbers that can be checked."""
+"""The illustrations of CFL's proof (arXiv Figs. 10 to 12) as numbers that can be checked."""
 
 from typing import Any
 
@@ -30,10 +30,10 @@ def proof_illustrations(
     arrangements: int = 2000,
     sweep_points: int = 361,
 ) -> dict[str, pd.DataFrame]:
-    """Build the three configurations of arXiv supplement VIII-A and check what the proof says.
+    """Build the three configurations of arXiv supplement VIII-A and check the proof's statements.
 
     Args:
-        noise: largest noise ratio in Fig. 10; the promise of Theorem 1 ends at 0.383 for K = 3.
+        noise: largest noise ratio in Fig. 10; Theorem 1 holds up to 0.383 for K = 3.
         vectors: number of vectors in the circular arrangement of Fig. 12.
         arrangements: random circular arrangements per number of vectors from 3 to `vectors`.
         sweep_points: directions of X in table `sweep`.

@@ -11,7 +11,7 @@ from clustered_fl.theory.cfl.spanning import weakest_links
 from clustered_fl.theory.search import Check, cosine, in_ball, ratio
 
 DIMENSIONS = (2, 3, 5, 20)
-# Two vectors that sum to zero are opposite, so that k = 2 has nothing to find.
+# Two vectors that sum to zero are opposite, so k = 2 is trivial.
 VECTORS = (3, 4, 5, 6, 7, 8)
 
 
@@ -51,7 +51,7 @@ def lemma_4(random: np.random.Generator, starts: int, steps: int) -> Check:
 
 
 def lemma_4_fan(tilt: float = 1e-6) -> Check:
-    """How close a fan comes to the bound of Lemma 4.
+    """Distance of a fan of vectors from the bound of Lemma 4.
 
     k vectors at equal angles over a half turn would attain it, but then only the outer two cancel,
     and the inner weights are zero. Opening the fan by `tilt` radians makes all weights positive. So

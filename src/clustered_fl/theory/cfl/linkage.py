@@ -1,4 +1,4 @@
-"""Algorithm 1 against exhaustive search, and against the rule of the authors' public code."""
+"""Algorithm 1 compared with exhaustive search, and with the authors' public code."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ def random_similarity(random: np.random.Generator, *, tied: bool) -> np.ndarray:
 def complete_linkage(
     random: np.random.Generator, trials: int, dimension: int, gammas: Sequence[float]
 ) -> pd.DataFrame:
-    """How often complete linkage (the authors' code) cuts otherwise than Algorithm 1, and rightly.
+    """How often complete linkage (the authors' code) differs from Algorithm 1, and is correct.
 
     Four groups of five clients, as in the paper's experiments; noise of fixed length.
     """

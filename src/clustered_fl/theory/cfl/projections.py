@@ -1,4 +1,4 @@
-"""What linear maps do to angles: eq. (96) of the proof of Lemma 4, and eqs. (41), (42)."""
+"""Effects of linear maps on angles: eq. (96) of the proof of Lemma 4, and eqs. (41), (42)."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def projection(random: np.random.Generator, trials: int) -> list[Check]:
     """Project vectors that sum to zero onto the plane of the closest pair across the best cut.
 
     The printed proof of Lemma 4 for d > 2 says that all other angles can only grow (eq. 96) and
-    that the best cut therefore stays the best, at the same angle.
+    that the best cut is therefore unchanged, with the same angle.
     """
     found = zip(*(_project(random, trials, dimension) for dimension in DIMENSIONS), strict=True)
     narrower, moved = map(np.concatenate, found)

@@ -19,10 +19,11 @@ class Cuts(NamedTuple):
 def weakest_links(similarity: np.ndarray) -> Cuts:
     """Cut every matrix [trials, clients, clients] at the weakest edge of its maximum spanning tree.
 
-    That is CFL's Algorithm 1, eqs. (23), (33), in O(clients^2) instead of O(clients^3). Prim's
-    algorithm grows the tree from client 0 along the strongest edge. When it takes the weakest edge
-    of all for the last time, no stronger one leads out of the tree, and all that joins later is
-    tied to the newcomers: the clients that joined before are one half, the others the other.
+    This is CFL's Algorithm 1, eqs. (23), (33), in O(clients^2) instead of O(clients^3). Prim's
+    algorithm grows the tree from client 0 along the strongest edge. When it adds the weakest edge
+    of the tree for the last time, no stronger edge leaves the tree, and all later clients join
+    through the new ones. So the clients before that edge are one half, and the others the other
+    half.
     """
     trials, clients, _ = similarity.shape
     rows = np.arange(trials)

@@ -1,4 +1,4 @@
-"""CFL's Theorem 1 put to the test, in three readings, with a counterexample to the weakest."""
+"""Tests of CFL's Theorem 1 in three interpretations, with a counterexample to the weakest."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -74,7 +74,7 @@ def remark_1_empirical(random: np.random.Generator, starts: int, steps: int) -> 
 
 
 def counterexample(gamma: float = 0.69) -> pd.DataFrame:
-    """Four clients in the plane that Theorem 1 promises to separate, and the cut does not.
+    """Four clients in the plane that Theorem 1 should separate, but the cut does not.
 
     K = 2, two clients per group, every ratio equal to `gamma` < sin(pi/4). The client gradients sum
     to zero, so that federated learning rests there, but the true gradients do not. The picture is

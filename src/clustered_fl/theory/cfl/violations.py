@@ -1,4 +1,4 @@
-"""CFL Fig. 1: data on which one model cannot serve all clients, and data on which it can."""
+"""CFL Fig. 1: data for which one model can, and cannot, serve all clients."""
 
 import numpy as np
 import pandas as pd
@@ -39,7 +39,7 @@ def assumption_violations(
     Returns:
         points: panel, group, client, x1, x2, label.
         accuracies: panel, model, group ("0", "1" or "all"), accuracy. Model "joint" is the
-            logistic regression on all points, "best joint" the line with most points right
+            logistic regression on all points, "best joint" the most accurate line
             (logistic regression does not maximise accuracy), "own" the group's logistic regression.
         lines: weight1 x1 + weight2 x2 + bias = 0 of each model, label 1 on the positive side.
         gradients: of each client's mean logistic loss at the joint optimum.
@@ -75,20 +75,20 @@ def _panel(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def logistic_line(points: pd.DataFrame) -> np.ndarray:
-    """Weights and bias [3]; the penalty only makes the optimum of separable classes finite."""
+    """Weights and bias [3]; the penalty keeps the optimum of separable classes finite."""
     model = LogisticRegression(C=1e3, tol=1e-9, max_iter=1000)
     model.fit(points[COORDINATES].to_numpy(), points["label"].to_numpy())
     return np.append(model.coef_[0], model.intercept_)
 
 
 def best_line(points: pd.DataFrame, directions: int = 360) -> np.ndarray:
-    """The line [3] with most points right, among `directions` normals and all thresholds."""
+    """The most accurate line [3] among `directions` normals and all thresholds."""
     angles = 2 * np.pi * np.arange(directions) / directions
     normals = np.stack([np.cos(angles), np.sin(angles)])
     projected = points[COORDINATES].to_numpy() @ normals
     order = projected.argsort(axis=0)
     labels = points["label"].to_numpy()[order]
-    # Row i: points 0..i lie before the threshold and count as label 0.
+    # Row i: points 0..i are below the threshold, which means label 0.
     right = (1 - labels).cumsum(axis=0) + labels.sum(axis=0) - labels.cumsum(axis=0)
     row, direction = np.unravel_index(right[:-1].argmax(), right[:-1].shape)
     beside = np.take_along_axis(projected, order, axis=0)[row : row + 2, direction]

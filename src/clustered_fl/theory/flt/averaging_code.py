@@ -1,4 +1,4 @@
-"""How FLT averages models: as printed, as its public code does, and as either must be meant.
+"""FLT's averaging of models: as printed, as in the public code, and as it must be meant.
 
 Weights are matrices [clients, clients]: row i holds the shares of all clients' models in the new
 model of client i (the transpose of what multiplies the models from the right in Algorithm 3).
@@ -63,10 +63,10 @@ THRESHOLDS = {
 
 
 def in_place(clusters: int, clients_per_cluster: int) -> pd.DataFrame:
-    """What the first client of each cluster gets from one averaging, in place or not.
+    """The new model of each cluster's first client after one averaging, in place or not.
 
     All clients are related to each other (FedAvg), or only those of one cluster (FLT); all have
-    equally many samples and come cluster after cluster, as in the authors' scenarios.
+    equally many samples and are ordered by cluster, as in the authors' scenarios.
     Returns: matrix, rule, receiver (the client's cluster), cluster (whose models), weight.
     """
     groups = np.repeat(np.arange(clusters), clients_per_cluster)
@@ -81,7 +81,7 @@ def in_place(clusters: int, clients_per_cluster: int) -> pd.DataFrame:
 
 
 def weight_sums(clusters: int, clients_per_cluster: int) -> pd.DataFrame:
-    """What the weights in a client's new model sum to; all but 1 scale it again in every round."""
+    """Sums of the weights in a client's new model; if not 1, they rescale it in every round."""
     groups = np.repeat(np.arange(clusters), clients_per_cluster)
     client = np.arange(len(groups))
     parts = []

@@ -1,10 +1,11 @@
-"""FLT's Theorem 1, eq. (2): how the error of clustering clients falls with their samples.
+"""FLT's Theorem 1, eq. (2): decrease of the clustering error with the number of samples.
 
-If noise carries one sample over the border between two labels with probability P = Q(q), the mean
+If noise moves one sample across the border between two labels with probability P = Q(q), the mean
 of n samples crosses it with probability Q(sqrt(n) q) <= exp(-n q^2 / 2). Equation (2) prints
-exp(-(n q)^2 / 2), as if noise fell with n; we have not seen the supplement with its proof. Where a
-reading is open, the printed bound is tried in the kindest one, the share of labels assigned
-wrongly, the corrected one in the strictest, the probability that any label of any client is.
+exp(-(n q)^2 / 2), as if noise decreased with n; we have not seen the supplement with its proof.
+Where the interpretation is open, the printed bound is tested in the most lenient one, the fraction
+of wrongly assigned labels, and the corrected bound in the strictest, the probability that any label
+of any client is wrong.
 """
 
 from collections.abc import Sequence
@@ -20,13 +21,13 @@ from clustered_fl.theory.ranges import require_at_least, require_between
 from clustered_fl.theory.search import Check, counted
 from clustered_fl.theory.tables import leaves
 
-# Of an interval around a simulated share; so high because hundreds of them are compared.
+# Confidence of intervals around simulated fractions; high, because hundreds are compared.
 CONFIDENCE = 0.9999
-# For the mean over one normal variable.
+# Quadrature for means over a normal variable.
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(100)
-# Error of the two labels that an uneven encoder hardly tells apart.
+# Error of the two labels that an uneven encoder hardly separates.
 CLOSE_ERROR = 0.3
-# Stands for zero in logarithms.
+# Replaces zero in logarithms.
 TINY = 1e-300
 
 
@@ -74,7 +75,7 @@ def clustering_error(
 
 
 def border_distance(error_rate: np.ndarray | float) -> np.ndarray | float:
-    """`Q^-1`: how far the border is, in standard deviations, if noise crosses it so often."""
+    """`Q^-1`: distance of a border, in standard deviations, that noise crosses at this rate."""
     return -ndtri(error_rate)
 
 
@@ -84,7 +85,7 @@ def log_printed(samples: np.ndarray | int, error_rate: float) -> np.ndarray:
 
 
 def log_corrected(samples: np.ndarray | int, error_rate: float) -> np.ndarray:
-    """Logarithm of the term with noise that falls with the root of n."""
+    """Logarithm of the term with noise that decreases with the root of n."""
     return -samples * border_distance(error_rate) ** 2 / 2
 
 

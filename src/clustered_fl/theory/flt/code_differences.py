@@ -1,4 +1,4 @@
-"""Where FLT's public code departs from its paper, or the print from any sense, in small numbers."""
+"""Small examples of where FLT's public code differs from the paper, or the print is wrong."""
 
 from collections.abc import Sequence
 

@@ -1,9 +1,9 @@
-"""FLT's Table VI (section V-B) in numbers: what each method sends, once and in all rounds.
+"""FLT's Table VI (section V-B) in numbers: traffic of each method, once and in all rounds.
 
 M clients take part in T rounds, a share rho of them in each. FLT sends M W_enc + k M e once: the
 encoder to every client, and k means of e numbers back. In the rounds FLT and FedSEM send 2 rho M
 W_local T, a model to every participant and back. IFCA sends C models to each, so (C + 1) rho M
-W_local T. Added here: clients that fine-tune the encoder (Enc2) need the decoder too, because
+W_local T. Added here: clients that fine-tune the encoder (Enc2) also need the decoder, because
 fine-tuning reconstructs images, and CIFAR-10 has another encoder than MNIST.
 """
 
@@ -67,7 +67,7 @@ SCENARIOS = (
     Scenario("4", "EMNIST", "mlp", 2400, 0.2, 100, 10, 166_447, *GREY),
     Scenario("4", "EMNIST", "leaf_cnn", 600, 0.2, 100, 10, 6_572_975, *GREY),
 )
-# What the paper calls negligible has no number; one hundredth is ours.
+# The paper gives no number for "negligible"; one hundredth is our choice.
 NEGLIGIBLE = 0.01
 
 
@@ -118,7 +118,7 @@ def methods(scenario: Scenario, signature: int) -> pd.DataFrame:
 
 
 def one_off_costs(scenarios: Sequence[Scenario], signature: int) -> pd.DataFrame:
-    """What the one-off exchange of FLT amounts to, one row per scenario.
+    """The one-off traffic of FLT, one row per scenario.
 
     Returns: scenario, dataset, model, clusters, parameters (W_local), encoder, encoder_over_local,
         signature (k e), share (of FLT's total), share_with_decoder, rounds_until_negligible (T from

@@ -1,18 +1,18 @@
-"""FLT's Theorem 2: does a round of FLT descend as eq. (3) promises?
+"""FLT's Theorem 2: does a round of FLT descend as in eq. (3)?
 
-Our reading where the paper is silent (we have not seen the supplement with its proof):
+Our interpretation where the paper is silent (we have not seen the supplement with its proof):
 
 - F(W) is the sum of the clients' costs F_i(w_i), because every client steps along the gradient of
   its own cost (Algorithm 3, line 9). L_W, its smoothness, is the largest of the F_i.
 - A round is one full step of every client, then averaging: w_i <- sum_j A_ij (w_j - eta grad F_j)
   with A the row-normalised relatedness matrix (line 17 with the weights that sum to one).
-- The norm of I - A is the spectral one, the smallest, which makes the promise strongest.
+- The norm of I - A is the spectral norm, the smallest, which makes the theorem strongest.
 - Eq. (3) sums |W^t - W^(t-1)|^2, which does not depend on i, over i. We read client i's part of it;
   taken literally the left side is M times as large (`theorem_2_printed_sum`).
 - The left side counts the step from W^0 to W^1, the right side starts from F(W^1). We start both
   from W^0; taken literally T = 1 makes the right side zero (`theorem_2_printed_start`).
 
-In this reading the theorem is true for disjoint groups and one common start: A is then a
+In this interpretation the theorem is true for disjoint groups and one common start: A is then a
 projection and keeps W in its range, so that a step is D = -eta grad F A with <grad F, D> =
 -|D|^2 / eta, and F falls by at least (1/eta - L/2) |D|^2, more than twice the bracket of eq. (3).
 For overlapping relatedness (Case I), whose A is no projection, and for unequal starts, averaging
@@ -32,7 +32,7 @@ from clustered_fl.theory.ranges import require_at_least, require_between
 from clustered_fl.theory.search import ROUNDING, Check, counted
 from clustered_fl.theory.tables import leaves
 
-# A squared movement that is nothing but rounding.
+# A squared movement due to rounding only.
 TINY = 1e-15
 
 
@@ -110,7 +110,7 @@ def compared(
     share = random.uniform(*case.steps, federations)
     step = share * largest_step(smoothness, moving)
     path = quadratics.descend(costs, averaging, models, step, rounds)
-    # Few rounds are as telling as many.
+    # Small and large numbers of rounds are equally informative.
     last = np.exp(random.uniform(0, np.log(rounds + 1), federations)).astype(int)
     one = np.arange(federations)
     moved = path.moved.cumsum(axis=0)[last - 1, one] / (last * clients)

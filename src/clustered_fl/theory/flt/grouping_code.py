@@ -1,4 +1,4 @@
-"""How FLT's public code gets from hierarchical clustering to the clients of each cluster.
+"""Assignment of clients to hierarchical clusters in FLT's public code, which has a bug.
 
 It picks the leaves of the dendrogram at the *positions* of a cluster's clients
 (partition_clusters in src/utils/cluster.py): positions in one order index another.
@@ -32,7 +32,7 @@ def groups_by_leaf_order(memberships: np.ndarray, leaves: np.ndarray) -> np.ndar
 
 
 def leaf_order(seed: int, trials: int, clients: int, clusters: int, flipped: float) -> pd.DataFrame:
-    """Cluster random relatedness matrices, and read the clusters as the code does and rightly.
+    """Cluster random relatedness matrices, and read the clusters as in the code and correctly.
 
     Returns: order ("random", "sorted": cluster after cluster), sizes ("equal", "unequal": as
         1 : 2 : 3 and so on), trial, wrong (the code's groups are not those that were found), right,

@@ -1,4 +1,4 @@
-"""How FLT's public code deals out images, where that differs from what the paper says."""
+"""Partitions in FLT's public code that differ from the paper."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ MNIST = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)
 
 
 def padding(images: Sequence[int], clients_per_cluster: int, per_label: int) -> pd.DataFrame:
-    """Copies of one image where there are too few images for all clients (Scenario 1).
+    """Copies of one image if there are too few images for all clients (Scenario 1).
 
     Client j of a cluster takes images [300 j, 300 (j + 1)) of each label from a list filled up with
     -1, the last image of the training set: on MNIST an 8 (mnist_noniid_cluster in
@@ -42,7 +42,7 @@ def coded_sizes(samples: int, clients: int) -> np.ndarray:
 
 
 def power_law_sizes(samples: int, clients: int, largest: float) -> np.ndarray:
-    """What the paper says instead: sizes that fall as a power of the rank, not rounded."""
+    """The paper's sizes: they decrease as a power of the rank; not rounded."""
     ranks = np.arange(1.0, clients + 1)
     exponent = brentq(lambda a: largest * (ranks**-a).sum() - samples, 0, 50)
     return largest * ranks**-exponent

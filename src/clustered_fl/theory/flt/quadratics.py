@@ -1,4 +1,4 @@
-"""Quadratic costs of clients that average their models as FLT does, to try Theorem 2 on."""
+"""Quadratic costs of clients with FLT's averaging, for tests of Theorem 2."""
 
 from typing import Literal, NamedTuple
 

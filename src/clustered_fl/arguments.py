@@ -1,0 +1,42 @@
+"""Options of the command line, as argparse needs them; an option is the same in every step."""
+
+import json
+from pathlib import Path
+
+
+def _json(about: str) -> dict:
+    return {"required": True, "type": json.loads, "metavar": "JSON", "help": about}
+
+
+_TEXT, _PATH = {"required": True}, {"type": Path, "required": True}
+# Snakemake turns an empty parameter into no argument at all.
+_MAYBE = {"type": Path, "nargs": "?"}
+
+OPTIONS: dict[str, dict] = {
+    **dict.fromkeys(("name", "source", "artefact"), _TEXT),
+    **dict.fromkeys(("registry", "cache", "data", "federation", "archive", "out"), _PATH),
+    **dict.fromkeys(("checkpoint", "executed", "page"), _PATH),
+    "mirror": _MAYBE,
+    "scale": {"default": "desktop", "help": "demo, desktop or paper"},
+    "complete": {"action": "store_true", "help": "refuse partial data"},
+    "minutes": {"type": float, "required": True, "help": "time limit of the notebook"},
+    "seed": {"type": int, "required": True},
+    "settings": _json("kind of federation and its settings, or the workflow's configuration"),
+    "images": {"action": "store_true", "help": "write the clients' transformed images"},
+    "encoder": {**_MAYBE, "help": "folder of the encoder or profiler"},
+    "grouping": {**_MAYBE, "help": "folder of the run's grouping"},
+    "config": _json("resolved configuration"),
+    "code": {"required": True, "help": "fingerprint of the code that computes it"},
+    "other_data": {"nargs": "?", "help": "digest of data that replaced those of a record"},
+    "identity": {"default": "", "help": "digest of everything that decides the record"},
+    "device": {"default": "auto"},
+    "path": {"default": "auto", "help": "how clients are trained"},
+    "workers": {"type": int, "default": 1},
+    "key": _json("kind, name and seed"),
+    "archives": {**_PATH, "nargs": "+"},
+    "places": _json("folder of the repository, and prefix of all outputs; {} for none"),
+    "guide": {"type": Path, "help": "Markdown for adding a method"},
+    "pages": {"action": "store_true", "help": "write only the pages of what is published"},
+}
+RECORD = "config code identity other_data out"
+"""Options of every step that writes a record."""
