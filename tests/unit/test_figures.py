@@ -184,3 +184,12 @@ def test_texts_of_the_tree_do_not_overlap(drawn_tree):
 def test_newcomers_have_the_colour_of_their_cluster(drawn_tree):
     marks = [line for line in drawn_tree.get_lines() if line.get_marker() == "^"]
     assert [mark.get_color() for mark in marks] == [figures.cluster_colour(g) for g in (1, 0, 2)]
+
+
+def test_a_published_gap_is_an_open_diamond_on_the_zero_line():
+    _, axes = figures.panels(1, 1)
+    figures.mark_published(axes[0, 0], 1500.0)
+    (mark,) = axes[0, 0].lines
+    assert (mark.get_xdata().tolist(), mark.get_ydata().tolist()) == ([1500.0], [0])
+    assert mark.get_markerfacecolor() == "white"
+    assert [text.get_text() for text in axes[0, 0].texts] == ["1,500"]

@@ -165,6 +165,15 @@ def mark_first(axis: Axes, table: pd.DataFrame, along: str, firsts: pd.Series) -
     axis.margins(y=0.15)
 
 
+def mark_published(axis: Axes, place: float) -> None:
+    """An open diamond where the paper has the first positive gap of weight updates."""
+    colour, name = SIMILARITIES["update"], "published, weight updates"
+    style = {"color": colour, "markerfacecolor": "white", "linestyle": "none", "zorder": 5}
+    axis.plot(place, 0, "D", markersize=6, label=name, **style)
+    beside = {"xytext": (0, -7), "ha": "center", "va": "top", **_LABEL}
+    axis.annotate(f"{place:,.0f}", (place, 0), color=colour, **beside)
+
+
 def stated(axis: Axes, value: float, text: str) -> None:
     """A dotted line at a number that the paper states, with its text above the right end."""
     axis.axhline(value, color="#777777", linewidth=0.9, linestyle=(0, (1, 2)), zorder=0)
@@ -191,7 +200,7 @@ def _readable(places: list[int]) -> list[str]:
     return labels
 
 
-def legend_above(figure: Figure, axes: Iterable[Axes]) -> None:
+def legend_above(figure: Figure, axes: Iterable[Axes], columns: int = 2) -> None:
     """One legend above all panels, which show the same curves."""
     handles = {}
     for axis in axes:
@@ -199,14 +208,14 @@ def legend_above(figure: Figure, axes: Iterable[Axes]) -> None:
         if axis.get_legend():
             axis.get_legend().remove()
     where = "outside upper center"
-    figure.legend(handles.values(), handles.keys(), loc=where, ncols=min(3, len(handles)))
+    figure.legend(handles.values(), handles.keys(), loc=where, ncols=min(columns, len(handles)))
 
 
-def legend_beside(axis: Axes, title: str, handles: Sequence[Any] | None = None) -> None:
-    """A legend right of a panel, where it hides nothing."""
+def legend_over(axis: Axes, handles: Sequence[Any] | None = None, columns: int = 3) -> None:
+    """A legend above one panel, where it hides nothing and takes no width."""
     shown = axis.get_legend_handles_labels()[0] if handles is None else handles
-    place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
-    axis.legend(handles=shown, title=title, alignment="left", fontsize=SMALL, **place)
+    place = {"loc": "lower left", "bbox_to_anchor": (-0.05, 1.0), "ncols": columns}
+    axis.legend(handles=shown, fontsize=SMALL, handlelength=1.5, columnspacing=1.2, **place)
 
 
 def cluster_handles(names: Sequence[str]) -> list[Patch]:
@@ -215,6 +224,7 @@ def cluster_handles(names: Sequence[str]) -> list[Patch]:
 
 
 def cluster_legend(figure: Figure, names: Sequence[str], others: Sequence[Any] = ()) -> None:
-    """A legend of the true clusters, and of other handles, above all panels."""
+    """A legend of the true clusters, and of other handles, above all panels, four in a line."""
     handles = [*cluster_handles(names), *others]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), handlelength=1)
+    place = {"loc": "outside upper center", "ncols": min(4, len(handles))}
+    figure.legend(handles=handles, handlelength=1, columnspacing=1, **place)

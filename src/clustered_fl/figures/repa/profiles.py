@@ -1,6 +1,7 @@
 """Drawings of REPA's figures: curves of methods over rounds or clusters, named at their ends."""
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
@@ -23,7 +24,9 @@ from clustered_fl.figures.methods import LOOKS, MARKERS, Look, look
 METHODS = {"FedAvg": "fedavg", "REPA": "repa", "WD": "wd", "CFL": "cfl", "Random": "random"}
 METHODS |= {"Distribution": "oracle"}
 # Distance of two names at the right border, in parts of the panel's height.
-_APART = 0.085
+_APART = 0.1
+# Characters of a quotation that fit in one inch.
+_QUOTED = 15
 
 Named = Mapping[str, Mapping[str, Any]]  # name -> what is known of it
 
@@ -139,8 +142,15 @@ def spread(places: Sequence[float], apart: float) -> list[float]:
 
 def quote(figure: Figure, said: str) -> None:
     """Write above all panels what the paper says of its figure, which we cannot overlay."""
-    style = {"fontsize": 8, "style": "italic", "color": "#555555", "x": 0.01, "ha": "left"}
-    figure.suptitle(said, **style)
+    style = {"fontsize": SMALL, "style": "italic", "color": "#555555", "x": 0.01, "ha": "left"}
+    figure.suptitle(textwrap.fill(said, int(_QUOTED * figure.get_figwidth())), **style)
+
+
+def draw_number(axis: Axes, place: float, published: Mapping[str, float], look: Look) -> None:
+    """Draw a published robustness with its standard error as an open mark of a method."""
+    style = {"color": look["color"], "marker": look["marker"], "markerfacecolor": "white"}
+    mean, error = published["robustness"], published["SE"]
+    axis.errorbar(place, mean, yerr=error, markersize=6, capsize=2, zorder=4, **style)
 
 
 def draw_published(axis: Axes, table: pd.DataFrame, value: str) -> None:
