@@ -28,9 +28,11 @@ def draw_ends(axis: Axes, published: Mapping[str, float]) -> None:
 def draw_read_off(axis: Axes, values: Mapping[int, Mapping[str, float]]) -> None:
     """Draw what was read off the paper's figure: round -> method -> accuracy in %.
 
-    Marks of one value are around each other, so that all are seen.
+    Marks of one value are around each other, so that all are seen. Rounds after the last one of the
+    curves that were drawn before are left out.
     """
-    for round_, own in values.items():
+    last = axis.dataLim.x1
+    for round_, own in ((now, own) for now, own in values.items() if now <= last):
         known = looks(own)
         for place, (name, value) in enumerate(own.items()):
             coincide = sum(other == value for other in list(own.values())[place + 1 :])
