@@ -67,8 +67,8 @@ def styles(names: Iterable[str]) -> dict[str, Look]:
 
 
 def shades(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """How to draw curves that are a sequence: from light to dark, with a marker of their own."""
-    colours = map(to_hex, mpl.colormaps["viridis"](np.linspace(0.82, 0.05, len(names))))
+    """How to draw curves that are a sequence: from medium to dark, with a marker of their own."""
+    colours = map(to_hex, mpl.colormaps["viridis"](np.linspace(0.55, 0.05, len(names))))
     looks = zip(names, colours, cycle(MARKERS), strict=False)
     return {name: {"color": colour, "marker": marker} for name, colour, marker in looks}
 
@@ -188,4 +188,4 @@ def draw_similarity(axis: Axes, values: np.ndarray, groups: np.ndarray) -> None:
         axis.axvline(border, color="white", linewidth=0.8)
     axis.set(xticks=[], yticks=[])
     bar = axis.get_figure().colorbar(shown, ax=axis, shrink=0.8, pad=0.02)
-    bar.ax.tick_params(labelsize=7)
+    bar.ax.tick_params(labelsize=SMALL)
