@@ -12,6 +12,7 @@ from playing import Played
 from tiny_groupings import trial
 
 from clustered_fl.encoders.storage import PICTURES, save_tensors
+from clustered_fl.figures.flt.convergence import READ_OFF
 from clustered_fl.figures.methods import LOOKS
 from clustered_fl.files import read_json, write_json
 from clustered_fl.ledger.reading import load_ledger
@@ -170,7 +171,7 @@ def test_published_values_are_in_the_axes_of_our_curves(figure, played):
         ends = {c["row"]: c["published"]["accuracy"] for c in cells if c["column"] == column}
         assert [mark.get_ydata()[0] for mark in beyond] == list(ends.values())
         assert [mark.get_color() for mark in beyond] == [LOOKS[row]["color"] for row in ends]
-        read = variables["READ_OFF"][column]
+        read = READ_OFF[column]
         last = max(line.get_xdata().max() for line in axis.lines if len(line.get_xdata()) > 1)
         expected = [(k, value) for k, own in read.items() if k <= last for value in own.values()]
         found = [(m.get_xdata()[0], m.get_ydata()[0]) for m in within if len(m.get_xdata())]

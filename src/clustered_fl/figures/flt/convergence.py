@@ -7,6 +7,13 @@ from matplotlib.lines import Line2D
 
 from clustered_fl.figures.methods import looks
 
+READ_OFF = {
+    "s3_mlp": {200: {"fedavg": 65, "fedsem": 65, "flt": 65}},
+    "s3_cnn": {10: {"flt": 58, "fedavg": 46}},
+    "s4_mlp": {10: {"flt": 76, "fedavg": 12}, 20: {"flt": 82, "fedavg": 22}},
+    "s4_cnn": {10: {"flt": 90}},
+}
+"""What we read by eye off FLT Figs 4 and 5: column of the ledger -> round -> method -> accuracy."""
 # Where the first mark beyond the right end is, and the distance of the next, in widths of the axes.
 _START, _STEP = 1.03, 0.035
 _OPEN = {"markerfacecolor": "white", "linestyle": "none", "markeredgewidth": 1.3}

@@ -146,11 +146,10 @@ def quote(figure: Figure, said: str) -> None:
     figure.suptitle(textwrap.fill(said, int(_QUOTED * figure.get_figwidth())), **style)
 
 
-def draw_number(axis: Axes, place: float, published: Mapping[str, float], look: Look) -> None:
-    """Draw a published robustness with its standard error as an open mark of a method."""
+def draw_number(axis: Axes, place: float, value: float, error: float, look: Look) -> None:
+    """Draw a published value with its standard error as an open mark in the look of a method."""
     style = {"color": look["color"], "marker": look["marker"], "markerfacecolor": "white"}
-    mean, error = published["robustness"], published["SE"]
-    axis.errorbar(place, mean, yerr=error, markersize=6, capsize=2, zorder=4, **style)
+    axis.errorbar(place, value, yerr=error, markersize=6, capsize=2, zorder=4, **style)
 
 
 def draw_published(axis: Axes, table: pd.DataFrame, value: str) -> None:
