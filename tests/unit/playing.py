@@ -10,6 +10,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from clustered_fl.ledger.schema import Artefact
 from clustered_fl.records import index
@@ -84,6 +86,18 @@ def _show(value: object) -> None:
         value._repr_html_()
 
 
+PHONE = 358
+"""Width of a picture in pixels on a page of 390, the margins taken away."""
+WIDE = {"flt_fcr", "repa_sensitivity", "cfl_fig5"}
+"""A map of twelve columns, three columns beside forty names, a tree with four leaves."""
+
+
+def smallest_text(figure: Figure) -> float:
+    """Points of a figure's smallest text where a phone shows it as wide as the page."""
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    return min(text.get_fontsize() for text in texts) * PHONE / (96 * figure.get_figwidth())
+
+
 class Played:
     """Artefacts, each played once, when it is first asked for.
 
@@ -113,7 +127,12 @@ class Played:
         return pd.read_csv(self.folder(name) / f"{name}.csv", **options)
 
     def check_files(self, name: str, note: str) -> None:
-        """All promised files are there, no column is empty, and the note begins as it should."""
+        """All promised files are there, no column is empty, and the note begins as it should.
+
+        Texts of figures have seven points on a phone.
+        """
+        if self.entries[name].kind == "figure" and name not in WIDE:
+            assert smallest_text(self.variables(name)["figure"]) >= 7
         promised = {f"{name}.{suffix}" for suffix in FORMATS[self.entries[name].kind]}
         assert {path.name for path in self.folder(name).iterdir()} == promised
         assert self.variables(name)["note"].startswith(note)

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 from tiny_records import TREE, TRUTH, record, scores
 
 from clustered_fl import figures
-from clustered_fl.figures.cfl import trees
+from clustered_fl.figures.cfl import splits, trees
 from clustered_fl.metrics.cfl import tree
 
 
@@ -184,3 +184,25 @@ def test_texts_of_the_tree_do_not_overlap(drawn_tree):
 def test_newcomers_have_the_colour_of_their_cluster(drawn_tree):
     marks = [line for line in drawn_tree.get_lines() if line.get_marker() == "^"]
     assert [mark.get_color() for mark in marks] == [figures.cluster_colour(g) for g in (1, 0, 2)]
+
+
+def test_a_published_gap_is_an_open_diamond_on_the_zero_line():
+    _, axes = figures.panels(1, 1)
+    figures.mark_published(axes[0, 0], 1500.0)
+    (mark,) = axes[0, 0].lines
+    assert (mark.get_xdata().tolist(), mark.get_ydata().tolist()) == ([1500.0], [0])
+    assert mark.get_markerfacecolor() == "white"
+    assert [text.get_text() for text in axes[0, 0].texts] == ["1,500"]
+
+
+def test_stated_values_are_dotted_lines_within_the_axes():
+    _, axes = figures.panels(1, 1)
+    splits.show_settled(
+        axes[0, 0], pd.DataFrame({"round": [0, 10, 20], "value": [900, 40.0, 30.0]}), [20]
+    )
+    assert axes[0, 0].get_ylim() == pytest.approx((0.95 * 30, 1.05 * 40))
+    splits.draw_stated(axes[0, 0], "perplexity")
+    assert [line.get_ydata()[0] for line in axes[0, 0].lines] == [42, 36]
+    low, high = axes[0, 0].get_ylim()
+    assert low < 30
+    assert high > 42

@@ -197,6 +197,18 @@ def test_without_a_baseline_there_is_no_gain(table):
     assert math.isnan(line(table, "ifca")["gain"])
 
 
+def test_the_spread_of_a_gain_is_that_of_differences_within_a_seed(known, table, tmp_path):
+    again = ("run", "plain", "plain", 1, write_run(tmp_path / "p1", 0, [0] * 6))
+    both = pd.concat([known, index.build([again])], ignore_index=True)
+    means = [100 * sum(CURVES[seed][4]) / 6 for seed in (0, 1)]
+    gains = [means[0] - means[0], means[1] - means[0]]
+    middle = sum(gains) / 2
+    expected = math.sqrt(sum((gain - middle) ** 2 for gain in gains))
+    assert matrix.spread([PLAIN, SPLIT], both, "fedavg") == pytest.approx([0, expected])
+    # Their only common seed is not enough.
+    assert table["spread"].isna().all()
+
+
 def test_a_grid_keeps_both_orders(table):
     found = matrix.grid(table, "groups", ["nowhere", "here"])
     assert found.index.tolist() == ["fedavg", "cfl", "repa", "ifca"]

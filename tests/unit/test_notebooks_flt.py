@@ -12,6 +12,8 @@ from playing import Played
 from tiny_groupings import trial
 
 from clustered_fl.encoders.storage import PICTURES, save_tensors
+from clustered_fl.figures.flt.convergence import READ_OFF
+from clustered_fl.figures.methods import LOOKS
 from clustered_fl.files import read_json, write_json
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.records import index
@@ -158,15 +160,22 @@ def test_the_map_has_a_row_per_grouping_with_an_encoder(played):
     ]
 
 
-@pytest.mark.parametrize(("figure", "panels"), [("flt_fig4", 2), ("flt_fig5", 2)])
-def test_curves_have_marks_at_the_published_ends(figure, panels, played):
-    axes = played.variables(figure)["axes"][0]
+@pytest.mark.parametrize("figure", ["flt_fig4", "flt_fig5"])
+def test_published_values_are_in_the_axes_of_our_curves(figure, played):
+    variables = played.variables(figure)
+    axes, cells = variables["axes"], LEDGER.artefacts[figure].parameters["cells"]
     assert [axis.get_title() for axis in axes] == ["MLP", "CNN"]
-    ends = {cell["published"]["accuracy"] for cell in LEDGER.artefacts[figure].parameters["cells"]}
-    marked = {
-        line.get_ydata()[0] for axis in axes for line in axis.lines if len(line.get_xdata()) == 2
-    }
-    assert ends <= marked
+    for axis, column in zip(axes, variables["panels"], strict=True):
+        marks = [line for line in axis.lines if line.get_markerfacecolor() == "white"]
+        beyond, within = ([m for m in marks if m.get_clip_on() == clip] for clip in (False, True))
+        ends = {c["row"]: c["published"]["accuracy"] for c in cells if c["column"] == column}
+        assert [mark.get_ydata()[0] for mark in beyond] == list(ends.values())
+        assert [mark.get_color() for mark in beyond] == [LOOKS[row]["color"] for row in ends]
+        read = READ_OFF[column]
+        last = max(line.get_xdata().max() for line in axis.lines if len(line.get_xdata()) > 1)
+        expected = [(k, value) for k, own in read.items() if k <= last for value in own.values()]
+        found = [(m.get_xdata()[0], m.get_ydata()[0]) for m in within if len(m.get_xdata())]
+        assert found == expected
 
 
 def test_newcomers_are_counted_by_kind(played):

@@ -21,22 +21,25 @@ DEMO = "built-in demo data: shows that the pipeline works, says nothing about th
 SOURCES = {"builtin": DEMO, "real": "real data", "none": ""}
 """What is said of the data, by what they are."""
 
-# Colour-blind safe; clusters take them in order, methods by name. Purple comes before vermilion,
-# which is too near to orange for the four clusters of most figures.
+# Colour-blind safe; clusters take them in order, `figures.methods` has those of methods. Purple
+# comes before vermilion, which is too near to orange for the four clusters of most figures.
 _BLUE, _ORANGE, _GREEN, _VERMILION, _PURPLE, *_OTHERS = sns.color_palette("colorblind", 8).as_hex()
-_BROWN, _PINK, _GREY = _OTHERS
 CLUSTERS = [_BLUE, _ORANGE, _GREEN, _PURPLE, _VERMILION, *_OTHERS]
-METHODS = {"cfl": _BLUE, "fedavg": "#444444", "local": _ORANGE, "oracle": _GREEN}
-METHODS |= {"flt": _VERMILION, "fedsem": _PURPLE, "ifca": _BROWN, "pca": _GREY}
 SIMILARITIES = {"update": _BLUE, "gradient": _VERMILION}
 # Groups of several true clusters, which have no colour of their own.
 MIXED, BAND = "#333333", "#e8e8e8"
 _DASHES = ("solid", "dashed", "dashdot", "dotted")
 HALO = withStroke(linewidth=2, foreground="white")
 
+# On a phone, 390 pixels wide, a page has 358 pixels for a picture of this width in inches, and text
+# of this size is 7 points high there. A wider figure needs larger text.
+WIDTH, SMALL = 4.0, 7.6
+
 _STYLE = {"svg.hashsalt": "clustered-fl", "pdf.fonttype": 42, "figure.constrained_layout.use": True}
 # seaborn asks for Arial first, which few machines have; this one comes with matplotlib.
-_STYLE |= {"font.sans-serif": ["DejaVu Sans"], "font.size": 9, "axes.titlesize": 10}
+_STYLE |= {"font.sans-serif": ["DejaVu Sans"], "font.size": 9}
+_STYLE |= {"axes.titlesize": 9.5, "axes.labelsize": 9, "legend.fontsize": 8}
+_STYLE |= {"xtick.labelsize": 8, "ytick.labelsize": 8, "legend.title_fontsize": 8}
 _STYLE |= {"figure.dpi": 130, "savefig.dpi": 160, "legend.frameon": False}
 _STYLE |= {"axes.spines.top": False, "axes.spines.right": False}
 
@@ -73,7 +76,7 @@ def missing_data(records: Iterable[Mapping[str, Any]]) -> str:
 
 
 # Characters of the note's size that fit in one inch.
-_NOTE_PER_INCH = 17
+_NOTE_PER_INCH = 15
 # Dates and versions would make equal figures differ.
 _METADATA = {
     "png": {"Software": None},
@@ -88,7 +91,7 @@ def save(figure: Figure, data: pd.DataFrame, out: Path, name: str, note: str) ->
     Constrained layout finds room for the note, the provenance line, below the figure.
     """
     lines = textwrap.fill(note, int(_NOTE_PER_INCH * figure.get_figwidth()))
-    figure.supxlabel(lines, fontsize=7, color="#555555", x=0.01, ha="left")
+    figure.supxlabel(lines, fontsize=SMALL, color="#555555", x=0.01, ha="left")
     for suffix, metadata in _METADATA.items():
         with replacing(Path(out) / f"{name}.{suffix}") as beside:
             figure.savefig(beside, format=suffix, metadata=metadata)
@@ -103,6 +106,12 @@ def panels(
     use_style()
     size = (width * columns, height * rows)
     return plt.subplots(rows, columns, figsize=size, squeeze=False)
+
+
+def stack(rows: int, height: float = 2.4) -> tuple[Figure, list[Axes]]:
+    """A styled figure of panels below each other, as wide as a phone shows readably."""
+    figure, axes = panels(rows, 1, WIDTH, height)
+    return figure, list(axes[:, 0])
 
 
 def cluster_colour(group: int) -> str:
@@ -132,7 +141,7 @@ def mark_splits(axis: Axes, rounds: Sequence[int]) -> None:
 
 
 # The curve of weight updates usually runs above and left of the other, so its label does too.
-_LABEL = {"textcoords": "offset points", "path_effects": [HALO], "fontsize": 7}
+_LABEL = {"textcoords": "offset points", "path_effects": [HALO], "fontsize": SMALL}
 _BESIDE = {
     "update": {"xytext": (-5, 5), "ha": "right", **_LABEL},
     "gradient": {"xytext": (5, -5), "va": "top", **_LABEL},
@@ -156,11 +165,28 @@ def mark_first(axis: Axes, table: pd.DataFrame, along: str, firsts: pd.Series) -
     axis.margins(y=0.15)
 
 
+def mark_published(axis: Axes, place: float) -> None:
+    """An open diamond where the paper has the first positive gap of weight updates."""
+    colour, name = SIMILARITIES["update"], "published, weight updates"
+    style = {"color": colour, "markerfacecolor": "white", "linestyle": "none", "zorder": 5}
+    axis.plot(place, 0, "D", markersize=6, label=name, **style)
+    beside = {"xytext": (0, -7), "ha": "center", "va": "top", **_LABEL}
+    axis.annotate(f"{place:,.0f}", (place, 0), color=colour, **beside)
+
+
+def stated(axis: Axes, value: float, text: str) -> None:
+    """A dotted line at a number that the paper states, with its text above the right end."""
+    axis.axhline(value, color="#777777", linewidth=0.9, linestyle=(0, (1, 2)), zorder=0)
+    style = {"fontsize": SMALL, "color": "#555555", "path_effects": [HALO], "zorder": 5}
+    place = {"xytext": (-2, 2), "textcoords": "offset points", "ha": "right"}
+    axis.annotate(text, (1, value), xycoords=("axes fraction", "data"), **place, **style)
+
+
 def log_ticks(axis: Axes, values: Iterable[int]) -> None:
     """A logarithmic horizontal axis with plain numbers at the values that were measured."""
     places = sorted(values)
     axis.set_xscale("log")
-    axis.set_xticks(places, _readable(places), fontsize=7)
+    axis.set_xticks(places, _readable(places), fontsize=SMALL)
     axis.minorticks_off()
 
 
@@ -174,7 +200,7 @@ def _readable(places: list[int]) -> list[str]:
     return labels
 
 
-def legend_above(figure: Figure, axes: Iterable[Axes]) -> None:
+def legend_above(figure: Figure, axes: Iterable[Axes], columns: int = 2) -> None:
     """One legend above all panels, which show the same curves."""
     handles = {}
     for axis in axes:
@@ -182,14 +208,14 @@ def legend_above(figure: Figure, axes: Iterable[Axes]) -> None:
         if axis.get_legend():
             axis.get_legend().remove()
     where = "outside upper center"
-    figure.legend(handles.values(), handles.keys(), loc=where, ncols=min(3, len(handles)))
+    figure.legend(handles.values(), handles.keys(), loc=where, ncols=min(columns, len(handles)))
 
 
-def legend_beside(axis: Axes, title: str, handles: Sequence[Any] | None = None) -> None:
-    """A legend right of a panel, where it hides nothing."""
+def legend_over(axis: Axes, handles: Sequence[Any] | None = None, columns: int = 3) -> None:
+    """A legend above one panel, where it hides nothing and takes no width."""
     shown = axis.get_legend_handles_labels()[0] if handles is None else handles
-    place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
-    axis.legend(handles=shown, title=title, alignment="left", fontsize=7, title_fontsize=8, **place)
+    place = {"loc": "lower left", "bbox_to_anchor": (-0.05, 1.0), "ncols": columns}
+    axis.legend(handles=shown, fontsize=SMALL, handlelength=1.5, columnspacing=1.2, **place)
 
 
 def cluster_handles(names: Sequence[str]) -> list[Patch]:
@@ -198,6 +224,7 @@ def cluster_handles(names: Sequence[str]) -> list[Patch]:
 
 
 def cluster_legend(figure: Figure, names: Sequence[str], others: Sequence[Any] = ()) -> None:
-    """A legend of the true clusters, and of other handles, above all panels."""
+    """A legend of the true clusters, and of other handles, above all panels, four in a line."""
     handles = [*cluster_handles(names), *others]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), handlelength=1)
+    place = {"loc": "outside upper center", "ncols": min(4, len(handles))}
+    figure.legend(handles=handles, handlelength=1, columnspacing=1, **place)

@@ -9,13 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from clustered_fl.figures import METHODS
+from clustered_fl.figures.methods import LOOKS
 
 # Centres per client that the paper prints; the code takes the number of a client's labels.
 PRINTED_K, GAMMA = 5, 1.0
 WORDS = {"matching": "matching (code)", "minimum": "smallest (paper)"}
 SIZES = ("k = labels of a client (code)", f"k = {PRINTED_K} (paper)")
-FRAMES = {"code": "black", "paper": METHODS["flt"]}
+FRAMES = {"code": "black", "paper": LOOKS["flt"]["color"]}
 _FRAME = {"fill": False, "linewidth": 1.4}
 NAMES = {"code": "the code's k, distance and γ", "paper": "the paper's k, distance and γ"}
 KEY = """large: mean agreement (adjusted Rand index)

@@ -1,107 +1,157 @@
-"""Drawings of the benchmark: all methods on all kinds of clients, their costs and curves.
+"""The maps of the benchmark: one measure of all methods in all settings.
 
-Tables name a kind of clients in the column `ground` and a method in the column `contender`.
+Tables name a setting in the column `ground` and a method in the column `contender`.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import FuncNorm, Normalize
+from matplotlib.figure import Figure
 
-from clustered_fl.figures import METHODS
+from clustered_fl.figures import SMALL, WIDTH, use_style
 
-# What METHODS leaves of the colour-blind safe palette, for methods that it does not know.
-OTHERS = ("#56b4e9", "#ece133", "#fbafe4")
-_DASHES = ("solid", "dashed", "dotted", "dashdot")
-
-# Colours, and the values at their ends; what is beyond has the last colour.
-SHADES = {"agreement": ("Blues", 0.0, 1.0), "gain": ("vlag_r", -20.0, 20.0)}
-FORMS = {"agreement": "{:z.2f}", "gain": "{:+z.1f}"}  # z: no minus before zero
+SHADES = {"agreement": "Blues", "gain": "vlag_r"}
+TITLES = {
+    "agreement": "Agreement with the true groups",
+    "gain": "Accuracy minus that of FedAvg, in points",
+}
+TOLD = "k"
+KEY = f"{TOLD}: the method is\ntold the number\nof groups"
+"""Mark of a method that is told the number of groups, and what is written of it."""
+# Settings side by side: more columns would be too narrow for numbers that a phone can show.
+ACROSS = 9
+# Characters of a line: heads of columns, names of rows.
+_HEAD, _NAME = 13, 14
+# Inches: a row with one line in its cells, with two; heads, bar and title of a map.
+_ROW, _TALL, _AROUND = 0.23, 0.34, 1.65
 Titles = Mapping[str, str]  # by name, in order
 
 
-def styles(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour and dashes of every method's curve, by its name.
+def shade(measure: str, values: np.ndarray) -> ScalarMappable:
+    """The colours of a measure of `SHADES`: agreements from 0 to 1, gains to the largest.
 
-    Methods of the papers have their colour; others take what colours are left, and when these are
-    used up, other dashes.
+    The colours of gains go with the square root. On a linear scale that reaches 50 points, gains of
+    six would be white; on one that ends at 20, all larger ones would look alike.
     """
-    found = {name: {"color": METHODS.get(name), "linestyle": "solid"} for name in methods}
-    for place, name in enumerate(name for name in methods if name not in METHODS):
-        turn, which = divmod(place, len(OTHERS))
-        dashes = _DASHES[(turn + 1) % len(_DASHES)]
-        found[name] = {"color": OTHERS[which], "linestyle": dashes}
-    return found
+    norm = Normalize(0, 1)
+    if measure == "gain":
+        most = max(1.0, float(np.nanmax(np.abs(values), initial=0)))
+        norm = FuncNorm((_root, _square), -most, most)
+    return ScalarMappable(norm, mpl.colormaps[SHADES[measure]])
+
+
+def _root(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.sqrt(np.abs(values))
+
+
+def _square(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.square(values)
+
+
+def written(measure: str, value: float, spread: float = float("nan")) -> str:
+    """A value as its cell shows it: a dash for none, its spread over seeds in a second line.
+
+    Gains have at most two digits, which is what fits.
+    """
+    if not np.isfinite(value):
+        return "–"
+    form = ":z.2f" if measure == "agreement" else ":+z.1f" if abs(value) < 9.95 else ":+z.0f"
+    text = f"{{{form}}}".format(value).replace("-", "−")
+    return f"{text}\n±{spread:.1f}" if spread > 0 else text
+
+
+def ink(colour: Sequence[float]) -> str:
+    """White or black, whichever has more contrast with a colour (RGB or RGBA, 0 to 1)."""
+    rgb = np.asarray(colour[:3])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    # Equal contrast (WCAG 2.1) with white and with black is at a luminance of 0.18.
+    return "white" if linear @ (0.2126, 0.7152, 0.0722) < 0.18 else "black"
 
 
 def draw_grid(
-    axis: Axes, grid: pd.DataFrame, measure: str, methods: Titles, clients: Titles
+    axis: Axes, grid: pd.DataFrame, spread: pd.DataFrame, measure: str, colours: ScalarMappable
 ) -> None:
-    """Draw a measure of `SHADES` as coloured cells with their numbers, a dash for a missing one."""
-    shade, least, most = SHADES[measure]
-    values = grid.to_numpy(dtype=float)
+    """Draw a measure [methods, settings] as coloured cells with their numbers and spreads."""
+    values, spreads = grid.to_numpy(dtype=float), spread.to_numpy(dtype=float)
     shown = np.ma.masked_invalid(values)
-    axis.imshow(shown, cmap=mpl.colormaps[shade], vmin=least, vmax=most, aspect="auto")
+    axis.imshow(shown, cmap=colours.cmap, norm=colours.norm, aspect="auto")
+    place = {"ha": "center", "va": "center", "fontsize": SMALL, "linespacing": 1.1}
     for (row, column), value in np.ndenumerate(values):
-        share = np.clip((value - least) / (most - least), 0, 1)
-        dark = share > 0.6 if measure == "agreement" else abs(share - 0.5) > 0.35
-        ink = {"color": "white" if dark else "#222222", "fontsize": 7}
-        text = FORMS[measure].format(value).replace("-", "−") if np.isfinite(value) else "–"
-        axis.text(column, row, text, ha="center", va="center", **ink)
-    names, heads = [methods[n] for n in grid.index], [clients[n] for n in grid.columns]
-    axis.set_yticks(range(len(names)), names, fontsize=8)
-    axis.set_xticks(range(len(heads)), heads, rotation=40, ha="right", fontsize=8)
-    axis.set_xticks(np.arange(len(heads)) - 0.5, minor=True)
-    axis.set_yticks(np.arange(len(names)) - 0.5, minor=True)
+        text = written(measure, value, spreads[row, column])
+        colour = ink(colours.to_rgba(value)) if np.isfinite(value) else "black"
+        axis.text(column, row, text, color=colour, **place)
+    for along, count in ((axis.xaxis, len(grid.columns)), (axis.yaxis, len(grid))):
+        along.set_ticks(np.arange(count) - 0.5, minor=True)
     axis.grid(which="minor", color="white", linewidth=1)
     axis.tick_params(which="both", length=0)
+    axis.spines[:].set_visible(False)
 
 
-def draw_strip(
-    axis: Axes, table: pd.DataFrame, column: str, methods: Titles, log: bool = False
-) -> None:
-    """Draw one measure of all methods below each other.
+def name_grid(axis: Axes, methods: Titles, clients: Titles, told: Sequence[str]) -> None:
+    """Write names of methods left of a map, those `told` the number of groups marked; heads above.
 
-    A small dot is a kind of clients, the bar their median. On a logarithmic axis there is no place
-    for 0, which is written at the margin.
+    Args:
+        methods: name -> title, in the order of the rows; clients: of the columns.
     """
-    known = styles(list(methods))
+    heads = [textwrap.fill(title, _HEAD) for title in clients.values()]
+    names = [textwrap.fill(title, _NAME) for title in methods.values()]
+    axis.xaxis.tick_top()
+    axis.set_xticks(range(len(heads)), heads, rotation=90, fontsize=SMALL)
+    axis.set_yticks(range(len(names)), names, fontsize=SMALL, linespacing=0.95)
+    axis.tick_params(axis="y", pad=11)
+    place: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "fontsize": SMALL}
+    if told:
+        axis.text(-0.015, -0.8, KEY, ha="right", va="bottom", color="#555555", **place)
     for row, name in enumerate(methods):
-        own = table.loc[table["contender"] == name, column].dropna()
-        seen, colour = own[own > 0] if log else own, known[name]["color"]
-        axis.plot(seen, [row] * len(seen), "o", color=colour, markersize=3.5, alpha=0.7)
-        if len(seen):
-            axis.plot([seen.median()] * 2, [row - 0.32, row + 0.32], color=colour, linewidth=2)
-        elif len(own):
-            margin = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": 7}
-            axis.text(0.02, row, "0", color=colour, **margin)
-    axis.set_yticks(range(len(methods)), methods.values(), fontsize=8)
-    axis.set_ylim(len(methods) - 0.5, -0.5)
-    if log:
-        # Plain numbers at round places, few enough to be read.
-        axis.set_xscale("log")
-        least, most = axis.get_xlim()
-        places = (1, 2, 5) if most / least < 50 else (1,)
-        axis.xaxis.set_major_locator(mpl.ticker.LogLocator(subs=places))
-        axis.xaxis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
-        axis.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
-    axis.grid(axis="x", color="#eeeeee", zorder=0)
+        if name in told:
+            axis.text(-0.015, row, TOLD, ha="right", va="center", fontweight="bold", **place)
 
 
-def compared(table: pd.DataFrame, column: str, baseline: str) -> pd.Series:
-    """A measure in units of the baseline's on the same clients, row by row; NaN without one."""
-    base = table[table["contender"] == baseline].set_index("ground")[column]
-    return table[column] / table["ground"].map(base)
+def maps(
+    grids: Mapping[str, pd.DataFrame],
+    spread: pd.DataFrame,
+    methods: Titles,
+    clients: Titles,
+    told: Sequence[str] = (),
+) -> Figure:
+    """Draw the measures below each other, each with its colour bar, `ACROSS` settings at most wide.
+
+    Args:
+        grids: measure of `SHADES` -> its values, methods by settings.
+        spread: standard deviations over seeds of the gain, of the same shape; NaN for a single one.
+        methods, clients: name -> title, in order; told: methods that are told the number of groups.
+    """
+    parts = np.array_split(list(clients), -(-len(clients) // ACROSS))
+    rows = [(measure, list(part)) for measure in grids for part in parts]
+    blank = spread * np.nan
+    spreads = {measure: spread if measure == "gain" else blank for measure in grids}
+    tall = [_TALL if spreads[name][own].max(axis=None) > 0 else _ROW for name, own in rows]
+    heights = [_AROUND + each * len(methods) for each in tall]
+    use_style()
+    size = {"figsize": (WIDTH, sum(heights)), "height_ratios": heights}
+    figure, axes = plt.subplots(len(rows), 1, squeeze=False, **size)
+    for axis, (measure, own) in zip(axes[:, 0], rows, strict=True):
+        colours = shade(measure, grids[measure].to_numpy(dtype=float))
+        draw_grid(axis, grids[measure][own], spreads[measure][own], measure, colours)
+        name_grid(axis, methods, {name: clients[name] for name in own}, told)
+        axis.set_title(TITLES[measure], loc="right")
+        bar = figure.colorbar(colours, ax=axis, location="bottom", aspect=30, pad=0.02)
+        if measure == "gain":
+            _gain_ticks(bar.ax, colours.norm.vmax)
+    return figure
 
 
-def draw_history(axis: Axes, history: pd.DataFrame, measure: str, methods: Titles) -> None:
-    """Draw a column of `metrics.ground.matrix.over_rounds` over the rounds, a curve per method."""
-    known = styles(list(methods))
-    for name, title in methods.items():
-        own = history[history["contender"] == name].dropna(subset=[measure])
-        thick = 2 if name in ("oracle", "fedavg") else 1.2
-        axis.plot(own["round"], own[measure], label=title, linewidth=thick, **known[name])
-    axis.set(xlabel="communication round")
+def _gain_ticks(axis: Axes, most: float) -> None:
+    """Plain numbers, few enough to be read on a scale of square roots."""
+    ends = [place for place in (1, 5, 20, 50) if place <= most]
+    places = [*(-place for place in reversed(ends)), 0, *ends]
+    axis.set_xticks(places, [f"{place:+d}".replace("-", "−") if place else "0" for place in places])
+    axis.minorticks_off()

@@ -1,6 +1,7 @@
 """Drawings of REPA's figures: curves of methods over rounds or clusters, named at their ends."""
 
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
@@ -15,15 +16,17 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
 
-from clustered_fl.figures import CLUSTERS, HALO, METHODS
+from clustered_fl.figures import SMALL
+from clustered_fl.figures.methods import LOOKS, MARKERS, Look, look
 
-# By the first word of a name. REPA and WD are the two that every figure compares.
-COLOURS = {"FedAvg": METHODS["fedavg"], "REPA": METHODS["flt"], "WD": CLUSTERS[0]}
-COLOURS |= {"CFL": CLUSTERS[2], "Distribution": CLUSTERS[2], "Random": CLUSTERS[7]}
-_DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), "dashdot")
-_MARKERS = ("o", "s", "^", "D")
+# Method of a curve or row, by the first word of its name. "Distribution given" is k-means on what
+# only scoring knows.
+METHODS = {"FedAvg": "fedavg", "REPA": "repa", "WD": "wd", "CFL": "cfl", "Random": "random"}
+METHODS |= {"Distribution": "oracle"}
 # Distance of two names at the right border, in parts of the panel's height.
-_APART = 0.085
+_APART = 0.1
+# Characters of a quotation that fit in one inch.
+_QUOTED = 15
 
 Named = Mapping[str, Mapping[str, Any]]  # name -> what is known of it
 
@@ -34,7 +37,7 @@ def colour_of(name: str) -> str:
     Raises:
         KeyError: if that word has none.
     """
-    return COLOURS[re.match(r"\w+", name)[0]]
+    return LOOKS[METHODS[re.match(r"\w+", name)[0]]]["color"]
 
 
 def listed(cells: Sequence[Mapping[str, Any]], columns: Named, rows: Named) -> pd.DataFrame:
@@ -53,20 +56,20 @@ def listed(cells: Sequence[Mapping[str, Any]], columns: Named, rows: Named) -> p
     return pd.DataFrame(found)
 
 
-def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+def styles(names: Iterable[str]) -> dict[str, Look]:
     """How to draw one curve per name: colour by its method, dashes and marker by the variant."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Look] = {}
     for name in names:
         colour = colour_of(name)
-        same = sum(style["color"] == colour for style in found.values()) % len(_DASHES)
-        found[name] = {"color": colour, "linestyle": _DASHES[same], "marker": _MARKERS[same]}
+        same = sum(style["color"] == colour for style in found.values())
+        found[name] = look(colour, same)
     return found
 
 
 def shades(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """How to draw curves that are a sequence: from light to dark, with a marker of their own."""
-    colours = map(to_hex, mpl.colormaps["viridis"](np.linspace(0.82, 0.05, len(names))))
-    looks = zip(names, colours, cycle(_MARKERS), strict=False)
+    """How to draw curves that are a sequence: from medium to dark, with a marker of their own."""
+    colours = map(to_hex, mpl.colormaps["viridis"](np.linspace(0.55, 0.05, len(names))))
+    looks = zip(names, colours, cycle(MARKERS), strict=False)
     return {name: {"color": colour, "marker": marker} for name, colour, marker in looks}
 
 
@@ -110,7 +113,7 @@ def name_ends(axis: Axes) -> None:
     low, high = axis.get_ylim()
     places = spread([(_end(line) - low) / (high - low) for line in lines], _APART)
     for line, place in zip(lines, places, strict=True):
-        text = {"color": line.get_color(), "fontsize": 7, "va": "center"}
+        text = {"color": line.get_color(), "fontsize": SMALL, "va": "center"}
         axis.text(1.02, place, line.get_label(), transform=axis.transAxes, **text)
 
 
@@ -139,16 +142,14 @@ def spread(places: Sequence[float], apart: float) -> list[float]:
 
 def quote(figure: Figure, said: str) -> None:
     """Write above all panels what the paper says of its figure, which we cannot overlay."""
-    style = {"fontsize": 8, "style": "italic", "color": "#555555", "x": 0.01, "ha": "left"}
-    figure.suptitle(said, **style)
+    style = {"fontsize": SMALL, "style": "italic", "color": "#555555", "x": 0.01, "ha": "left"}
+    figure.suptitle(textwrap.fill(said, int(_QUOTED * figure.get_figwidth())), **style)
 
 
-def stated(axis: Axes, value: float, text: str) -> None:
-    """A dotted line at a number that the paper states, with its text above the right end."""
-    axis.axhline(value, color="#777777", linewidth=0.9, linestyle=(0, (1, 2)), zorder=0)
-    style = {"fontsize": 6.5, "color": "#555555", "path_effects": [HALO], "zorder": 5}
-    place = {"xytext": (-2, 2), "textcoords": "offset points", "ha": "right"}
-    axis.annotate(text, (1, value), xycoords=("axes fraction", "data"), **place, **style)
+def draw_number(axis: Axes, place: float, value: float, error: float, look: Look) -> None:
+    """Draw a published value with its standard error as an open mark in the look of a method."""
+    style = {"color": look["color"], "marker": look["marker"], "markerfacecolor": "white"}
+    axis.errorbar(place, value, yerr=error, markersize=6, capsize=2, zorder=4, **style)
 
 
 def draw_published(axis: Axes, table: pd.DataFrame, value: str) -> None:
@@ -186,4 +187,4 @@ def draw_similarity(axis: Axes, values: np.ndarray, groups: np.ndarray) -> None:
         axis.axvline(border, color="white", linewidth=0.8)
     axis.set(xticks=[], yticks=[])
     bar = axis.get_figure().colorbar(shown, ax=axis, shrink=0.8, pad=0.02)
-    bar.ax.tick_params(labelsize=7)
+    bar.ax.tick_params(labelsize=SMALL)

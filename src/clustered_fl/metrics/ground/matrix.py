@@ -6,6 +6,7 @@ agreement    adjusted Rand index with the true groups: of the grouping where one
 groups       number of groups found, in the same place
 accuracy     %, mean over clients at the end
 gain         accuracy minus that of the baseline in the same column, in points
+spread       standard deviation over seeds of the gain, NaN for a single seed
 variance     over clients, squared points (population)
 worst        %, mean over the worst tenth of clients, one at least
 converged    first tested round at which the mean is within a point of its end
@@ -29,7 +30,8 @@ from clustered_fl.records.reading import load_record
 MARGIN, TENTH = 1.0, 0.1
 OF_RUNS = ("accuracy", "variance", "worst", "converged", "megabytes", "seconds")
 GROUPED = ["agreement", "groups"]
-MEASURES = (*GROUPED, "accuracy", "gain", *OF_RUNS[1:])
+OF_BOTH = ("gain", "spread")  # of a run and the baseline
+MEASURES = (*GROUPED, "accuracy", "gain", "spread", *OF_RUNS[1:])
 
 
 def computed(cells: Sequence[Cell], records: pd.DataFrame) -> list[Cell]:
@@ -49,16 +51,31 @@ def matrix(
     Columns: ground (the table's column), contender (its row), seeds (of the run), trials (seeds of
     the agreement), `MEASURES`; gain is measured against the row `baseline`.
     """
+    done = computed(cells, records)
     lines = [
         {"ground": cell["column"], "contender": cell["row"]}
         | _of_runs(cell, records)
         | _grouped(cell, records, columns[cell["column"]]["truth"])
-        for cell in computed(cells, records)
+        for cell in done
     ]
     names = ["ground", "contender", "seeds", "trials", *MEASURES]
-    table = pd.DataFrame(lines, columns=[name for name in names if name != "gain"])
+    table = pd.DataFrame(lines, columns=[name for name in names if name not in OF_BOTH])
     base = table[table["contender"] == baseline].set_index("ground")["accuracy"]
-    return table.assign(gain=table["accuracy"] - table["ground"].map(base))[names]
+    gain = table["accuracy"] - table["ground"].map(base)
+    return table.assign(gain=gain, spread=spread(done, records, baseline))[names]
+
+
+def spread(cells: Sequence[Cell], records: pd.DataFrame, baseline: str) -> list[float]:
+    """Standard deviation over seeds of each cell's gain in accuracy, in points; NaN for one seed.
+
+    Runs of one seed share their clients and their initial model, so a gain is that of a seed.
+    """
+    runs = index.chosen(records, "run")
+    own = runs[runs["name"].isin({cell["run"] for cell in cells})]
+    scores = accuracy.by_seed(own).set_index(["run", "seed"])["accuracy"]
+    base = {cell["column"]: scores[cell["run"]] for cell in cells if cell["row"] == baseline}
+    gains = [scores[cell["run"]] - base.get(cell["column"], np.nan) for cell in cells]
+    return [float(gain.std()) for gain in gains]
 
 
 def _of_runs(cell: Cell, records: pd.DataFrame) -> dict[str, float]:

@@ -1,0 +1,52 @@
+"""Published accuracies in the axes of our curves: those of a table, and those read off a figure."""
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from clustered_fl.figures.methods import looks
+
+READ_OFF = {
+    "s3_mlp": {200: {"fedavg": 65, "fedsem": 65, "flt": 65}},
+    "s3_cnn": {10: {"flt": 58, "fedavg": 46}},
+    "s4_mlp": {10: {"flt": 76, "fedavg": 12}, 20: {"flt": 82, "fedavg": 22}},
+    "s4_cnn": {10: {"flt": 90}},
+}
+"""What we read by eye off FLT Figs 4 and 5: column of the ledger -> round -> method -> accuracy."""
+# Where the first mark beyond the right end is, and the distance of the next, in widths of the axes.
+_START, _STEP = 1.03, 0.035
+_OPEN = {"markerfacecolor": "white", "linestyle": "none", "markeredgewidth": 1.3}
+
+
+def draw_ends(axis: Axes, published: Mapping[str, float]) -> None:
+    """Draw the published final values right of the axes, side by side, as values may coincide.
+
+    Args:
+        published: method -> accuracy in %.
+    """
+    known, margin = looks(published), axis.get_yaxis_transform()
+    for place, (name, value) in enumerate(published.items()):
+        style = {key: known[name][key] for key in ("color", "marker")} | _OPEN
+        where = _START + _STEP * place
+        axis.plot(where, value, markersize=5, transform=margin, clip_on=False, **style)
+
+
+def draw_read_off(axis: Axes, values: Mapping[int, Mapping[str, float]]) -> None:
+    """Draw what was read off the paper's figure: round -> method -> accuracy in %.
+
+    Marks of one value are around each other, so that all are seen. Rounds after the last one of the
+    curves that were drawn before are left out.
+    """
+    last = axis.dataLim.x1
+    for round_, own in ((now, own) for now, own in values.items() if now <= last):
+        known = looks(own)
+        for place, (name, value) in enumerate(own.items()):
+            coincide = sum(other == value for other in list(own.values())[place + 1 :])
+            style = {key: known[name][key] for key in ("color", "marker")} | _OPEN
+            axis.plot(round_, value, markersize=5 + 4 * coincide, zorder=4, **style)
+
+
+def open_handle(text: str) -> Line2D:
+    """A legend entry of the open marks."""
+    return Line2D([], [], marker="o", color="#555555", label=text, **_OPEN)

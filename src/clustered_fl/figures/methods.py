@@ -1,0 +1,49 @@
+"""One look per method in all figures: the hue of its family, dashes and a marker within it.
+
+More than twenty methods have no twenty colours that every reader can tell apart. Methods that work
+alike share a hue; in a family no two have the same dashes or the same marker.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+# The hues have a contrast of 3 to white, and stay apart for colour-blind readers
+# (tests/unit/test_figures_methods.py).
+FAMILIES = {
+    "#222222": ("fedavg", "fedavg_fine_tuned"),  # one model for all clients
+    "#b98500": ("local", "ditto", "fedrep"),  # a model of each client's own
+    "#079e6c": ("oracle", "random"),  # groups that nothing sent by clients decides
+    "#1857e6": ("cfl",),  # groups split by the updates of the training itself
+    "#dd57d6": ("wd", "briggs", "fedgroup"),  # groups found once, by updates of a first training
+    "#45177a": ("ifca", "fedsem", "fedsoft"),  # k models, among which clients choose every round
+    "#a32a0a": ("flt", "pca"),  # clients related by their images, with a threshold
+    "#15727f": ("repa", "repa_encoder", "pacfl"),  # k groups found once, by images
+}
+OTHER = "#767676"
+"""Hue of the methods that no family has."""
+DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+# One more than dashes, so that twenty methods of one hue differ.
+MARKERS = ("o", "s", "^", "D", "v")
+
+Look = dict[str, Any]
+"""Keywords of `plot`: color, linestyle and marker."""
+
+
+def look(hue: str, place: int) -> Look:
+    """The look of the method or variant at a place among those of one hue."""
+    dashes, marker = DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
+    return {"color": hue, "linestyle": dashes, "marker": marker}
+
+
+LOOKS = {
+    method: look(hue, place) for hue, own in FAMILIES.items() for place, method in enumerate(own)
+}
+"""Look of every method that has a family, by its name in the ledgers."""
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """Look of each method, by name; those without a family are grey, in the order given."""
+    names = list(methods)
+    others = [name for name in names if name not in LOOKS]
+    strange = {name: look(OTHER, place) for place, name in enumerate(others)}
+    return {name: (LOOKS | strange)[name] for name in names}
