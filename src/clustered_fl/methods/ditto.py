@@ -1,0 +1,80 @@
+"""Ditto: every client has a model of its own, which a penalty keeps near the global one.
+
+Li, Hu, Beirami, Smith, "Ditto: Fair and Robust Federated Learning Through Personalization" (ICML
+2021), Algorithm 1. In every round a participant trains the global model w for FedAvg, and its own
+model v on the same batches by v <- v - lr (gradient(v) + penalty (v - w)), with w as it was sent.
+Only the change of w is returned. Clients are tested on their own models.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+from clustered_fl.engine.sequential import Descend, Sequential, Update
+from clustered_fl.engine.training import Engine
+from clustered_fl.engine.workers import Worker
+from clustered_fl.methods.fine_tuned import apart, together, with_own_models
+from clustered_fl.methods.state import RoundSettings, State, Step, aggregate, observe, trained
+from clustered_fl.options import STRICT
+
+
+@dataclass(frozen=True, config=STRICT)
+class Settings(RoundSettings):
+    """Settings of Ditto.
+
+    Attributes:
+        penalty: lambda, the pull of the global model; 0 is local training. The authors choose it
+            for each dataset; their scripts for Fashion-MNIST have 1.
+    """
+
+    penalty: float = Field(default=1.0, ge=0)
+
+
+def init(engine: Engine, settings: Settings) -> State:
+    """The same random model for all: the global one, and that of every client."""
+    return with_own_models(engine)
+
+
+def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
+    """Participants train the global model and their own; the changes of the global one average."""
+    together(state)
+    now = trained(state, engine, settings, number)
+    rows = observe(state, now, engine, settings)
+    places = [1 + client for client in now.clients]
+    pulled = Pulled(engine, settings.penalty, state.models[0])
+    state.models[places] += pulled.train(list(state.models[places]), now.clients, number)[0]
+    aggregate(state, now, engine, settings.weighting)
+    return state, rows
+
+
+def before_scores(state: State, engine: Engine, settings: Settings, number: int) -> None:
+    """Test every client on its own model."""
+    apart(state)
+
+
+class Pulled(Sequential):
+    """Local training with a pull towards another model than that from which a client starts.
+
+    FedProx, which all ways to train have, pulls towards the start. This is the plain one with
+    another centre; it takes about twice the time of the compiled way.
+    """
+
+    def __init__(self, engine: Engine, penalty: float, centre: Tensor) -> None:
+        settings = replace(engine.settings, proximal=penalty)
+        super().__init__(replace(engine.workload, settings=settings), engine.workers)
+        self._centre = centre
+
+    def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
+        worker, update = self.workers.own(), Update(self.workload.settings, self._centre)
+        worker.load(start, training=True)
+
+        def descend(rows: np.ndarray, client: int) -> tuple[Tensor, int]:
+            worker.gradient.zero_()
+            loss, terms = worker.backward(rows, client)
+            update.step(worker.model, worker.gradient.div_(terms))
+            return loss, terms
+
+        return worker, descend
