@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import torch
 from literal_cfl import BATCH, LR, local_update, make_engine
+from test_engine import SIZES
+from test_engine import make_engine as make_image_engine
 
 from clustered_fl.engine import checkpoint
+from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.methods import ditto, fedavg, fine_tuned, local
 from clustered_fl.methods.state import State, participants
@@ -130,6 +133,26 @@ def test_a_larger_penalty_keeps_clients_nearer_to_the_global_model():
             state, _ = ditto.round_(state, engine, settings, number)
         found.append(float((state.models[1:] - state.models[0]).norm()))
     assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("name", ["mlp", "le_net"])
+@pytest.mark.parametrize("given", [{}, {"momentum": 0.5, "epochs": 2}], ids=["plain", "momentum"])
+def test_both_ways_to_train_agree_to_rounding(name, given):
+    training = LocalSettings(**{"epochs": 1, "batch_size": 10, "lr": 0.05} | given)
+    engine = make_image_engine(name, training)
+    theta, *starts = (engine.initial_model(number) for number in range(1 + len(SIZES)))
+    found, clients = {}, list(range(len(SIZES)))
+    for path in ("compiled", "sequential"):
+        engine.use(path)
+        way = ditto.pulled(engine, 0.7, theta)
+        found[type(way)] = way.train(starts, clients, 3)
+        without = ditto.pulled(engine, 0.0, theta).train(starts, clients, 3)[0]
+        torch.testing.assert_close(without, engine.train(starts, clients, 3)[0])
+        assert (found[type(way)][0] - without).norm() > 0.01 * without.norm()
+    ours, theirs = found[ditto.PulledCompiled], found[ditto.PulledPlain]
+    for update, other in zip(ours[0], theirs[0], strict=True):
+        assert (update - other).norm() < 1e-3 * other.norm()
+    torch.testing.assert_close(ours[1], theirs[1], rtol=1e-3, atol=1e-5)
 
 
 # ---- Both ----------------------------------------------------------------------------------------

@@ -13,9 +13,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
+from clustered_fl.engine.compiled import Compiled, _Bench, place, train_epoch
 from clustered_fl.engine.sequential import Descend, Sequential, Update
 from clustered_fl.engine.training import Engine
-from clustered_fl.engine.workers import Worker
+from clustered_fl.engine.workers import Worker, Workers
+from clustered_fl.engine.workload import Workload
 from clustered_fl.methods.fine_tuned import apart, together, with_own_models
 from clustered_fl.methods.state import RoundSettings, State, Step, aggregate, observe, trained
 from clustered_fl.options import STRICT
@@ -44,8 +46,8 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
     now = trained(state, engine, settings, number)
     rows = observe(state, now, engine, settings)
     places = [1 + client for client in now.clients]
-    pulled = Pulled(engine, settings.penalty, state.models[0])
-    state.models[places] += pulled.train(list(state.models[places]), now.clients, number)[0]
+    local = pulled(engine, settings.penalty, state.models[0])
+    state.models[places] += local.train(list(state.models[places]), now.clients, number)[0]
     aggregate(state, now, engine, settings.weighting)
     return state, rows
 
@@ -55,16 +57,22 @@ def before_scores(state: State, engine: Engine, settings: Settings, number: int)
     apart(state)
 
 
-class Pulled(Sequential):
-    """Local training with a pull towards another model than that from which a client starts.
+def pulled(engine: Engine, penalty: float, centre: Tensor) -> Sequential:
+    """Local training that is pulled towards `centre` [P], wherever a client starts.
 
-    FedProx, which all ways to train have, pulls towards the start. This is the plain one with
-    another centre; it takes about twice the time of the compiled way.
+    FedProx, which all ways to train have, pulls towards the start. Of these ways the compiled one
+    and the plain one can be given another centre; on a GPU clients train one by one.
     """
+    settings = replace(engine.settings, proximal=penalty)
+    way = PulledCompiled if engine.path == "compiled" else PulledPlain
+    return way(replace(engine.workload, settings=settings), engine.workers, centre)
 
-    def __init__(self, engine: Engine, penalty: float, centre: Tensor) -> None:
-        settings = replace(engine.settings, proximal=penalty)
-        super().__init__(replace(engine.workload, settings=settings), engine.workers)
+
+class PulledPlain(Sequential):
+    """The plain way; only the optimiser knows of another centre."""
+
+    def __init__(self, workload: Workload, workers: Workers, centre: Tensor) -> None:
+        super().__init__(workload, workers)
         self._centre = centre
 
     def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
@@ -78,3 +86,25 @@ class Pulled(Sequential):
             return loss, terms
 
         return worker, descend
+
+
+class PulledCompiled(Compiled):
+    """The compiled way; its buffers hold the centre where FedProx has the start."""
+
+    def __init__(self, workload: Workload, workers: Workers, centre: Tensor) -> None:
+        super().__init__(workload, workers)
+        self._centre = centre
+
+    def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
+        """One client's update, as `Compiled` computes it."""
+        workload, bench = self.workload, self.workers.own(_Bench)
+        bench.load(start, workload.settings)
+        place(bench.plan.layers, self._centre.numpy(), bench.buffers.weights.start)
+        for epoch in range(workload.settings.epochs):
+            rows = workload.order(client, round_, epoch)
+            labels = workload.federation.label_maps[client][self._labels[rows]]
+            key = workload.dropout_key(client, round_, epoch) if self._rule.dropout else 0
+            given = (self._data, rows, labels, workload.settings.batch_size, self._rule, key)
+            loss = train_epoch(bench.plan.layers, bench.buffers, *given)
+        bench.moved(start, out)
+        return loss / len(rows)
