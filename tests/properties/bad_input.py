@@ -56,7 +56,7 @@ ZERO = {
     ),
     *("gamma_max", "eps_1", "eps_2", "min_rounds", "images", "noise", "pretrain", "random_rounds"),
     *("keep_every", "changed", "tuning_epochs", "again", "flags", "reconstruction", "seeds"),
-    *("normalise", "swaps", "schedule", "rounds"),
+    *("normalise", "swaps", "schedule", "rounds", "penalty"),
 }
 """Keys of numbers that can be 0, or of lists that can hold one."""
 

@@ -113,7 +113,7 @@ def test_weights_do_not_see_turned_images(judged, sees):
 def test_ifca_must_find_the_groups_everywhere(judged, groups, expected):
     measured, holds = judged("GR-e", {"rotation.ifca": {"groups": groups}})
     assert holds == expected
-    assert measured["agreement"] == measured["rotated images"]
+    assert measured["agreement"] == measured["rotated"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_nothing_may_beat_the_true_groups_by_more_than_a_point(judged, other, ex
     runs = {"swap.flt": {"percents": [other] * 6}, "swap.local": {"percents": [10.0] * 6}}
     measured, holds = judged("GR-h", runs)
     assert holds == expected
-    assert measured["swapped labels"] == pytest.approx(other - 50)
+    assert measured["label-swapped"] == pytest.approx(other - 50)
     assert "writers" not in measured
 
 
@@ -171,7 +171,77 @@ def test_the_worst_must_gain_most(judged, oracle, expected):
     measured, holds = judged("GR-k", runs | {"swap.oracle": {"percents": oracle}})
     assert holds == expected
     of_mean = sum(oracle) / 6 - sum(fedavg) / 6
-    assert measured["swapped labels"] == pytest.approx(oracle[0] - 20 - of_mean)
+    assert measured["label-swapped"] == pytest.approx(oracle[0] - 20 - of_mean)
+
+
+@pytest.mark.parametrize(("last", "mean"), [(60.0, 54.0), (30.0, 48.0)])
+def test_a_lead_is_that_of_the_last_five_tests(judged, last, mean):
+    tests = {0: 0.0, 5: 90.0, 10: 50.0, 15: 55.0, 20: 50.0, 25: 55.0, 30: last}
+    measured, _ = judged("GR-p", {"rotation.random_groups": {"rounds": tests}})
+    assert measured["largest lead"] == pytest.approx(mean - 50)
+
+
+@pytest.mark.parametrize(("percent", "expected"), [(50.0, True), (50.5, False)])
+def test_random_groups_must_not_beat_fedavg(judged, percent, expected):
+    runs = {"rotation.random_groups": {"percents": [percent] * 6}}
+    assert judged("GR-p", runs)[1] == expected
+
+
+@pytest.mark.parametrize(("best", "expected"), [(50.0, True), (50.5, False)])
+def test_no_clustering_may_beat_fine_tuning_on_two_labels(judged, best, expected):
+    measured, holds = judged("GR-q", {"pairs.fl_hc": {"percents": [best] * 6}})
+    assert holds == expected
+    assert measured["least lead"] == pytest.approx(50 - best)
+
+
+@pytest.mark.parametrize("column", ["dirichlet_01", "dirichlet_05"])
+@pytest.mark.parametrize(("best", "expected"), [(51.0, True), (51.5, False)])
+def test_under_dirichlet_skew_no_clustering_is_a_point_ahead(judged, column, best, expected):
+    measured, holds = judged("GR-r", {f"{column}.repa_encoder": {"percents": [best] * 6}})
+    assert holds == expected
+    assert measured["largest lead"] == pytest.approx(best - 50)
+
+
+@pytest.mark.parametrize("rival", ["pairs.local", "writers.fedavg", "dirichlet_05.local"])
+def test_ditto_must_not_lose_to_either_extreme(judged, rival):
+    assert judged("GR-s")[1]
+    measured, holds = judged("GR-s", {rival: {"percents": [52.0] * 6}})
+    assert not holds
+    assert measured["least lead"] == pytest.approx(-2)
+
+
+@pytest.mark.parametrize(("groups", "expected"), [(TRUTH, True), (MIXED, False)])
+def test_comparing_updates_must_find_concept_shift(judged, groups, expected):
+    assert judged("GR-t", groupings={"permute.fl_hc": groups})[1] == expected
+
+
+# ---- After how many rounds -----------------------------------------------------------------------
+
+
+def curve(early: float, end: float) -> dict:
+    """Five equal tests until round 60, and until the end."""
+    tests = dict.fromkeys(range(44, 61, 4), early) | dict.fromkeys(range(104, 121, 4), end)
+    return {"rounds": {0: 0.0} | tests}
+
+
+@pytest.mark.parametrize(("end", "expected"), [(59.0, True), (61.0, False)])
+def test_gains_must_shrink_in_the_mean(judged, end, expected):
+    """The others gain nothing, early or late; one setting gains ten points at first."""
+    runs = {"ring.oracle": curve(60.0, end), "ring.fedavg": curve(50.0, 50.0)}
+    measured, holds = judged("GR-n", runs)
+    assert holds == expected
+    assert measured["overlapping groups"] == pytest.approx(end - 60)
+    assert measured["mean change"] == pytest.approx((end - 60) / 7)
+
+
+@pytest.mark.parametrize(("winner", "expected"), [(70.5, True), (71.5, False)])
+def test_the_early_winner_must_be_near_the_best_at_the_end(judged, winner, expected):
+    rows = ("cfl", "ifca", "fedsem", "pca", "flt", "repa", "repa_encoder", "wd", "fedgroup")
+    runs = {f"swap.{row}": curve(50.0, 60.0) for row in (*rows, "pacfl")}
+    runs |= {"swap.flt": curve(65.0, 70.0), "swap.fl_hc": curve(55.0, winner)}
+    measured, holds = judged("GR-o", runs)
+    assert holds == expected
+    assert measured["label-swapped"] == measured["largest regret"] == pytest.approx(winner - 70)
 
 
 # ---- What it costs -------------------------------------------------------------------------------
@@ -194,11 +264,13 @@ def test_everything_that_a_one_shot_clustering_sends_counts(judged, column, clus
 
 @pytest.mark.parametrize(("flt", "expected"), [(20, True), (25, False)])
 def test_one_shot_must_be_at_its_end_in_half_the_rounds(judged, flt, expected):
-    late = {"rounds": {0: 0.0, 10: 40.0, 20: 70.0, 40: 80.0}}
+    ends = range(40, 65, 5)  # five tests
+    late = {"rounds": {0: 0.0, 10: 40.0, 20: 70.0} | dict.fromkeys(ends, 80.0)}
     runs = {"disjoint.cfl": late, "rotation.cfl": late}
-    runs["rotation.repa"] = {"rounds": {0: 0.0, 10: 79.5, 40: 80.0}}
-    runs["disjoint.flt"] = {"rounds": {0: 0.0, flt - 5: 20.0, flt: 60.0, 40: 60.0}}
+    runs["rotation.repa"] = {"rounds": {0: 0.0, 10: 79.5} | dict.fromkeys(ends, 80.0)}
+    early = {0: 0.0, flt - 5: 20.0, flt: 60.0}
+    runs["disjoint.flt"] = {"rounds": early | dict.fromkeys(ends, 60.0)}
     measured, holds = judged("GR-m", runs)
-    assert measured["REPA, rotated images"] == 10 / 40
-    assert measured["FLT, disjoint labels"] == flt / 40
+    assert measured["REPA, rotated"] == 10 / 40
+    assert measured["FLT, pathological by group"] == flt / 40
     assert holds == expected

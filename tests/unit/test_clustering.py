@@ -448,8 +448,8 @@ def test_an_encoder_may_be_left_empty_as_the_workflow_does(inputs, tmp_path):
 @pytest.mark.parametrize(
     ("method", "sentence"),
     [
-        ({"name": "distances"}, "unknown grouping 'distances'; allowed are flt, "),
-        ({}, "unknown grouping ''; allowed are flt, "),
+        ({"name": "distances"}, "unknown grouping 'distances'; allowed are fedgroup, flt, "),
+        ({}, "unknown grouping ''; allowed are fedgroup, flt, "),
         (PCA | {"gama": 1}, "grouping pca_kmeans_hc has no setting 'gama'; allowed are dimensions"),
         (PCA | {"dimensions": 65}, "65 principal components of 64 pixels; allowed are 1 to 64"),
         (PCA | {"k": 40}, "client 0 has 16 samples, too few for a signature of k = 40 centres; ch"),

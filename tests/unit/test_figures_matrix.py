@@ -100,9 +100,8 @@ def all_maps(columns: int, told=()):
     clients = {f"c{number}": f"setting {number}" for number in range(columns)}
     values = grid({name: [1.0, -2.0] for name in clients})
     methods = {"fedavg": "FedAvg", "mine": "Mine"}
-    return matrix.maps(
-        {"agreement": values, "gain": values}, values * np.nan, methods, clients, told
-    )
+    shown = [matrix.Map("Found", "agreement", values), matrix.Map("Gained", "gain", values)]
+    return matrix.maps(shown, methods, clients, told)
 
 
 def test_methods_that_are_told_the_number_of_groups_are_marked():
@@ -113,6 +112,14 @@ def test_methods_that_are_told_the_number_of_groups_are_marked():
         assert matrix.KEY in texts(axis)
         assert [label.get_text() for label in axis.get_yticklabels()] == ["FedAvg", "Mine"]
     assert matrix.KEY not in texts(all_maps(2).axes[0])
+    plt.close("all")
+
+
+def test_maps_of_one_measure_share_their_colours():
+    small, large = (grid({"c0": [value, -value]}) for value in (3.0, 12.0))
+    shown = [matrix.Map("60", "gain", small), matrix.Map("240", "gain", large)]
+    figure = matrix.maps(shown, {"fedavg": "FedAvg", "mine": "Mine"}, {"c0": "setting"})
+    assert [axis.images[0].norm.vmax for axis in figure.axes if axis.images] == [12, 12]
     plt.close("all")
 
 

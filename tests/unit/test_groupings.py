@@ -585,4 +585,4 @@ def test_texts_are_refused():
 
 def test_an_unknown_grouping_is_told():
     told = sentence(grouping_module, "distances")
-    assert told.startswith("unknown grouping 'distances'; allowed are flt, pacfl, pca_kmeans_hc")
+    assert told.startswith("unknown grouping 'distances'; allowed are fedgroup, flt, hierarchical")

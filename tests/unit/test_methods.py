@@ -319,7 +319,9 @@ def test_unknown_method_is_told():
     for ask in (method_module, load_method):
         with pytest.raises(InputError) as caught:
             ask("groups")
-        assert str(caught.value).startswith("unknown method 'groups'; allowed are cfl, fedavg, ")
+        assert str(caught.value).startswith(
+            "unknown method 'groups'; allowed are cfl, ditto, fedavg, "
+        )
 
 
 def test_misspelt_weighting_is_told():

@@ -10,7 +10,7 @@ import tiny_groupings
 import tiny_records as tiny
 
 from clustered_fl.files import read_json, write_json
-from clustered_fl.metrics.ground import matrix, traffic
+from clustered_fl.metrics.ground import budgets, matrix, traffic
 from clustered_fl.records import index
 from clustered_fl.records import reading as records
 
@@ -127,16 +127,72 @@ def test_the_worst_tenth_is_rounded_up(clients):
 
 @pytest.mark.parametrize(
     ("means", "expected"),
-    [([10, 50, 88.9, 89.1, 90], 6), ([10, 95, 90], 2), ([90, 90, 90], 0), ([80, 80, 90], 4)],
+    [
+        ([10, 50, 88.9, 89.1, 90, 90, 90, 90, 90], 6),
+        ([10, 95, 90, 90, 90, 90, 90], 2),
+        ([90, 90, 90], 0),
+        ([0, 80, 80, 80, 80, 85, 85], 10),  # the mean of the last five is 82
+        ([0, 80], 2),
+    ],
 )
 def test_a_run_has_converged_when_it_is_within_a_point_of_its_end(means, expected):
     scores = pd.DataFrame({0: means, 1: means}, index=range(0, 2 * len(means), 2))
     assert matrix.converged(scores) == expected
 
 
-def test_seconds_are_those_of_everything_that_a_run_rests_on(known):
-    assert matrix.seconds(PLAIN, known, 0) == 6
-    assert matrix.seconds(SHOT, known, 0) == 6 + 3 + 12
+# ---- Budgets ------------------------------------------------------------------------------------
+
+
+def scores_of(means: dict[int, float]) -> pd.DataFrame:
+    """Two clients, one ten points above the mean and one as much below."""
+    return pd.DataFrame({0: means, 1: means}).add([10, -10])
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expected"),
+    [(60, [44, 48, 52, 56, 60]), (59, [40, 44, 48, 52, 56]), (math.inf, [60, 64, 68, 72, 76])],
+)
+def test_accuracy_of_a_budget_is_the_mean_over_the_last_five_tests(rounds, expected):
+    scores = scores_of({now: now**2 / 100 for now in range(0, 80, 4)})
+    mean = sum(now**2 / 100 for now in expected) / 5
+    found = budgets.at_budget(scores, rounds)
+    assert found.to_dict() == pytest.approx({0: mean + 10, 1: mean - 10})
+
+
+def test_the_test_before_training_never_counts():
+    found = budgets.at_budget(scores_of({0: 10.0, 4: 50.0, 8: 60.0}))
+    assert found.mean() == pytest.approx(55)
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"), [(240, [60, 120, 240]), (120, [60, 120]), (100, [60]), (4, [4])]
+)
+def test_budgets_are_those_that_a_run_has_had(end, expected):
+    assert budgets.budgets_of(scores_of({0: 0.0, end: 50.0})) == expected
+
+
+def test_gains_are_over_the_baseline_after_as_many_rounds(tmp_path):
+    """Two seeds of one method, one of FedAvg, which a second setting does not have."""
+    rng, folders, means = np.random.default_rng(0), {}, {}
+    for name, seeds in (("base", 1), ("ours", 2)):
+        for seed in range(seeds):
+            by_round = {now: rng.random(6).tolist() for now in range(0, 124, 4)}
+            content = tiny.record(true_groups=TRUTH, rounds=120)
+            folder = tiny.write(tmp_path / f"{name}{seed}", content, tiny.scores(by_round))
+            folders.setdefault(name, {})[seed] = folder
+            for end in (60, 120):
+                tests = [100 * sum(by_round[end - back]) / 6 for back in range(0, 20, 4)]
+                means.setdefault((name, end), []).append(sum(tests) / 5)
+    cells = [cell("fedavg", "base"), cell("cfl", "ours"), cell("ifca", "ours", "nowhere")]
+    table = budgets.by_budget(cells, tiny.runs(folders), "fedavg")
+    found = table.set_index(["ground", "contender", "budget"])
+    for end in (60, 120):
+        (base,), ours = means["base", end], sum(means["ours", end]) / 2
+        line = found.loc["here", "cfl", end]
+        assert line[["accuracy", "gain", "seeds"]].tolist() == pytest.approx([ours, ours - base, 2])
+        assert found.loc[("here", "fedavg", end), "gain"] == 0
+        assert math.isnan(found.loc[("nowhere", "ifca", end), "gain"])
+    assert len(table) == 6
 
 
 # ---- The matrix ---------------------------------------------------------------------------------
@@ -158,7 +214,10 @@ def test_what_was_not_computed_has_no_row(table):
 
 
 def test_measures_are_means_over_seeds(table):
-    ends = [[100 * value for value in CURVES[seed][4]] for seed in (0, 1)]
+    ends = [
+        [50 * (a + b) for a, b in zip(CURVES[seed][2], CURVES[seed][4], strict=True)]
+        for seed in (0, 1)
+    ]
     means = [sum(end) / 6 for end in ends]
     found = line(table, "cfl")
     assert found["accuracy"] == pytest.approx(sum(means) / 2)
@@ -169,7 +228,6 @@ def test_measures_are_means_over_seeds(table):
     assert found["variance"] == pytest.approx(sum(spread) / 2)
     assert found["converged"] == (2 + 4) / 2
     assert found["gain"] == pytest.approx(sum(means) / 2 - means[0])
-    assert found["seconds"] == pytest.approx(6 / 6)
     assert found["megabytes"] == pytest.approx(4 * 6 * 4 * 11 * 4 / 6 / 1e6)
     assert line(table, "fedavg")["gain"] == 0
 

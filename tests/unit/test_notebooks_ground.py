@@ -67,8 +67,8 @@ def made(tmp_path_factory) -> pd.DataFrame:
 
 
 # One artefact per notebook and one without true groups; others differ by the kind of clients.
-SHOWN = ["ground_matrix", "ground_table", "ground_needs", "ground_costs", "ground_swap"]
-SHOWN.append("ground_writers")
+SHOWN = ["ground_matrix", "ground_table", "ground_needs", "ground_costs", "ground_budgets"]
+SHOWN += ["ground_swap", "ground_writers"]
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +113,22 @@ def test_the_table_says_with_a_dash_what_there_is_not(played):
     assert "oracle grouping" not in set(writers["method"])
     base = table[table["method"] == "FedAvg"]
     assert set(base["gain"]) == {"+0.00"}
+
+
+def test_methods_that_are_given_the_number_of_clusters_are_marked(played):
+    found = set(played.table("ground_table")["method"])
+    stars = {row.title + (" *" if row.needs.clusters else "") for row in SHOWN_ROWS.values()}
+    assert found == stars
+    assert {"IFCA *", "random groups *", "CFL", "FLT"} <= found
+
+
+def test_budgets_have_every_pair_that_was_run(played):
+    table, matrix = played.table("ground_budgets"), played.table("ground_matrix")
+    keys = ["ground", "contender"]
+    assert set(table["budget"]) == {4}  # the end of runs that are shorter than any budget
+    both = table.merge(matrix, on=keys, suffixes=("", "_at_the_end"))
+    assert len(both) == len(table) == len(matrix)
+    np.testing.assert_allclose(both["gain"], both["gain_at_the_end"], atol=1e-9)
 
 
 def test_needs_are_those_of_the_ledger(played):

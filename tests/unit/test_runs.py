@@ -537,7 +537,7 @@ def test_a_record_that_cannot_be_finished_is_not_there(
     [
         (
             {"method": {"name": "magic"}},
-            "unknown method 'magic'; allowed are cfl, fedavg, fedsem,",
+            "unknown method 'magic'; allowed are cfl, ditto, fedavg, fedsem,",
         ),
         ({"model": {"name": "big"}}, "unknown model 'big'; allowed are le_net, leaf_cnn, mlp,"),
         ({"method": CFL | {"fraction": 0.5}}, "CFL compares the updates of all clients: fraction"),

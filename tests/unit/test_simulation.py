@@ -383,8 +383,8 @@ def test_arrays_that_make_no_federation_are_refused(changes, sentence):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"method": "magic"}, "unknown method 'magic'; allowed are cfl, fedavg, "),
-        ({"method": {"fraction": 0.5}}, "unknown method ''; allowed are cfl, fedavg, "),
+        ({"method": "magic"}, "unknown method 'magic'; allowed are cfl, ditto, "),
+        ({"method": {"fraction": 0.5}}, "unknown method ''; allowed are cfl, ditto, "),
         ({"method": {"name": "fedavg", "fracture": 1}}, "method fedavg has no setting 'fracture';"),
         ({"method": "one_shot"}, "the method needs a grouping; name one with `grouping:`"),
         ({"model": "big"}, "unknown model 'big'; allowed are le_net, "),
@@ -418,8 +418,8 @@ def test_what_cannot_compare_clients_is_refused(clients, networks):
         return refused(clustered_fl.cluster, clients, method, network)
 
     method, run = {"name": "repa", "clusters": 2}, "run your training "
-    assert told("magic").startswith("unknown grouping 'magic'; allowed are flt, pacfl, ")
-    assert told({"clusters": 2}).startswith("unknown grouping ''; allowed are flt, pacfl, ")
+    assert told("magic").startswith("unknown grouping 'magic'; allowed are fedgroup, flt, ")
+    assert told({"clusters": 2}).startswith("unknown grouping ''; allowed are fedgroup, flt, ")
     assert told(PACFL | {"k": 2}).startswith("grouping pacfl has no setting 'k'; allowed are ")
     assert told("flt").startswith("grouping flt needs an encoder; ")
     assert told(method).startswith("grouping repa needs a network; ")

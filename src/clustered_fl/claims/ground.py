@@ -1,10 +1,76 @@
-"""What the benchmark's claims measure besides scores and groups: bytes, rounds, both mixed."""
+"""What the benchmark's claims measure: accuracy after a budget of rounds, groups, bytes, rounds.
+
+The accuracy of a budget is a mean over clients and over the last tests until then
+(`metrics.ground.budgets`).
+"""
+
+from functools import partial
+
+import numpy as np
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
-from clustered_fl.claims.measures import TAKE, Take, grouped, groups
+from clustered_fl.claims.judging import Estimate
+from clustered_fl.claims.leads import TAKE, Take, leads, of_one_column
+from clustered_fl.claims.measures import grouped, groups
 from clustered_fl.claims.names import Grouping, Run
+from clustered_fl.metrics.accuracy import binomial_error
 from clustered_fl.metrics.ground import matrix, traffic
+from clustered_fl.metrics.ground.budgets import at_budget
+
+
+def accuracy_of(evidence: Evidence, run: str, rounds: float = np.inf) -> Estimate:
+    """Accuracy of a run after a budget of rounds, with the binomial error of one test."""
+    read = evidence.run(run)
+    mean = float(at_budget(read.accuracies, rounds).mean())
+    return Estimate(mean, binomial_error(mean, read.record["test_rows"]))
+
+
+def lead(evidence: Evidence, of: list[Run], over: list[Run], take: Take = "least") -> Measured:
+    """By how many points runs are ahead of others: "<take> lead", and the lead of every pair.
+
+    A pair is named by what tells the pairs apart: the column, else our run, else the other one.
+
+    Args:
+        over: the others; compared are all pairs of runs in one column of a table.
+        take: of several pairs with one name, and of all together.
+    """
+    pairs = of_one_column(evidence, of, over)
+    return leads(evidence, pairs, partial(accuracy_of, evidence), take)
+
+
+def later_lead(evidence: Evidence, of: list[Run], over: list[Run], early: int) -> Measured:
+    """By how many points the lead grows after a budget: the mean of all columns, and each.
+
+    Args:
+        over: the others, one in each column.
+        early: budget in rounds.
+    """
+    found = {}
+    for ours, theirs in of_one_column(evidence, of, over):
+        then, end = (
+            accuracy_of(evidence, ours, rounds) - accuracy_of(evidence, theirs, rounds)
+            for rounds in (early, np.inf)
+        )
+        found[evidence.label(ours).column] = float(end - then)
+    return {"mean change": float(np.mean(list(found.values())))} | found
+
+
+def regret(evidence: Evidence, of: list[Run], early: int) -> Measured:
+    """Points at the end from the run that leads after a budget to the best, in each column.
+
+    Args:
+        early: budget in rounds.
+    """
+    columns: dict[str, list[str]] = {}
+    for run in of:
+        columns.setdefault(evidence.label(run).column, []).append(run)
+    found = {}
+    for column, runs in columns.items():
+        chosen = max(runs, key=lambda run: accuracy_of(evidence, run, early))
+        ends = {run: accuracy_of(evidence, run) for run in runs}
+        found[column] = float(max(ends.values()) - ends[chosen])
+    return {"largest regret": max(found.values())} | found
 
 
 def agreement(
@@ -26,7 +92,7 @@ def surplus_of_the_worst(evidence: Evidence, of: list[Run], over: list[Run]) -> 
     found = {}
     for run in of:
         column = evidence.label(run).column
-        ours, theirs = (evidence.run(each).clients() for each in (run, rivals[column]))
+        ours, theirs = (at_budget(evidence.run(each).accuracies) for each in (run, rivals[column]))
         worst = matrix.worst_tenth(ours.to_numpy()) - matrix.worst_tenth(theirs.to_numpy())
         found[column] = float(worst - (ours.mean() - theirs.mean()))
     return {"least surplus": min(found.values())} | found

@@ -4,6 +4,7 @@ A measure takes the evidence of one seed and the arguments of the ledger, and re
 numbers; their bounds are in the ledger. Accuracies are in %, differences in points.
 """
 
+from functools import partial
 from itertools import product
 from typing import Any, Literal
 
@@ -14,12 +15,11 @@ from pydantic import BaseModel, ConfigDict
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.judging import Estimate
+from clustered_fl.claims.leads import TAKE, Take, leads, of_one_column
 from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.metrics import accuracy as scores
 from clustered_fl.metrics import agreement as partitions
 
-Take = Literal["least", "largest"]
-TAKE = {"least": min, "largest": max}
 Extreme = Literal["least lead", "largest lead", "largest difference"]
 EXTREMES = {
     "least lead": min,
@@ -72,23 +72,8 @@ def lead(
         paired: compare the runs of both lists in their order instead.
         take: statistic of pairs with the same name, and of all pairs.
     """
-    column = {run: evidence.label(run).column for run in (*of, *over)}
-    every = zip(of, over, strict=True) if paired else product(of, over)
-    pairs = [(a, b) for a, b in every if paired or (a != b and column[a] == column[b])]
-    found: dict[str, list[float]] = {}
-    for name, (ours, theirs) in zip(_pair_names(evidence, pairs), pairs, strict=True):
-        value = accuracy_of(evidence, ours) - accuracy_of(evidence, theirs)
-        found.setdefault(name, []).append(value)
-    leads = {name: TAKE[take](values) for name, values in found.items()}
-    return {f"{take} lead": TAKE[take](leads.values())} | leads
-
-
-def _pair_names(evidence: Evidence, pairs: list[tuple[str, str]]) -> list[str]:
-    for key in ("column", "row"):
-        names = [getattr(evidence.label(ours), key) for ours, _ in pairs]
-        if len(set(names)) > 1:
-            return names
-    return [f"over {evidence.label(theirs).row}" for _, theirs in pairs]
+    pairs = list(zip(of, over, strict=True)) if paired else of_one_column(evidence, of, over)
+    return leads(evidence, pairs, partial(accuracy_of, evidence), take)
 
 
 def differences(

@@ -5,7 +5,7 @@ Tables name a setting in the column `ground` and a method in the column `contend
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -19,10 +19,6 @@ from matplotlib.figure import Figure
 from clustered_fl.figures import SMALL, WIDTH, use_style
 
 SHADES = {"agreement": "Blues", "gain": "vlag_r"}
-TITLES = {
-    "agreement": "Agreement with the true groups",
-    "gain": "Accuracy minus that of FedAvg, in points",
-}
 TOLD = "k"
 KEY = f"{TOLD}: the method is\ntold the number\nof groups"
 """Mark of a method that is told the number of groups, and what is written of it."""
@@ -33,6 +29,22 @@ _HEAD, _NAME = 13, 14
 # Inches: a row with one line in its cells, with two; heads, bar and title of a map.
 _ROW, _TALL, _AROUND = 0.23, 0.34, 1.65
 Titles = Mapping[str, str]  # by name, in order
+
+
+class Map(NamedTuple):
+    """One measure of all methods in all settings.
+
+    Attributes:
+        title: what stands above it.
+        measure: of `SHADES`; maps of the same measure share their colours.
+        values: methods by settings.
+        spread: standard deviations over seeds, of the same shape; NaN for a single one, None for all.
+    """
+
+    title: str
+    measure: str
+    values: pd.DataFrame
+    spread: pd.DataFrame | None = None
 
 
 def shade(measure: str, values: np.ndarray) -> ScalarMappable:
@@ -116,37 +128,36 @@ def name_grid(axis: Axes, methods: Titles, clients: Titles, told: Sequence[str])
 
 
 def maps(
-    grids: Mapping[str, pd.DataFrame],
-    spread: pd.DataFrame,
-    methods: Titles,
-    clients: Titles,
-    told: Sequence[str] = (),
+    shown: Sequence[Map], methods: Titles, clients: Titles, told: Sequence[str] = ()
 ) -> Figure:
-    """Draw the measures below each other, each with its colour bar, `ACROSS` settings at most wide.
+    """Draw maps below each other, each with its colour bar, `ACROSS` settings at most wide.
 
     Args:
-        grids: measure of `SHADES` -> its values, methods by settings.
-        spread: standard deviations over seeds of the gain, of the same shape; NaN for a single one.
         methods, clients: name -> title, in order; told: methods that are told the number of groups.
     """
     parts = np.array_split(list(clients), -(-len(clients) // ACROSS))
-    rows = [(measure, list(part)) for measure in grids for part in parts]
-    blank = spread * np.nan
-    spreads = {measure: spread if measure == "gain" else blank for measure in grids}
-    tall = [_TALL if spreads[name][own].max(axis=None) > 0 else _ROW for name, own in rows]
+    rows = [_cut(each, list(part)) for each in shown for part in parts]
+    tall = [_TALL if row.spread.max(axis=None) > 0 else _ROW for row in rows]
     heights = [_AROUND + each * len(methods) for each in tall]
     use_style()
     size = {"figsize": (WIDTH, sum(heights)), "height_ratios": heights}
     figure, axes = plt.subplots(len(rows), 1, squeeze=False, **size)
-    for axis, (measure, own) in zip(axes[:, 0], rows, strict=True):
-        colours = shade(measure, grids[measure].to_numpy(dtype=float))
-        draw_grid(axis, grids[measure][own], spreads[measure][own], measure, colours)
-        name_grid(axis, methods, {name: clients[name] for name in own}, told)
-        axis.set_title(TITLES[measure], loc="right")
+    for axis, row in zip(axes[:, 0], rows, strict=True):
+        every = [each.values.to_numpy(dtype=float) for each in shown if each.measure == row.measure]
+        colours = shade(row.measure, np.concatenate(every))
+        draw_grid(axis, row.values, row.spread, row.measure, colours)
+        name_grid(axis, methods, {name: clients[name] for name in row.values.columns}, told)
+        axis.set_title(row.title, loc="right")
         bar = figure.colorbar(colours, ax=axis, location="bottom", aspect=30, pad=0.02)
-        if measure == "gain":
+        if row.measure == "gain":
             _gain_ticks(bar.ax, colours.norm.vmax)
     return figure
+
+
+def _cut(whole: Map, settings: list[str]) -> Map:
+    """Some settings of a map, whose spread is NaN where there was none."""
+    spread = whole.values * np.nan if whole.spread is None else whole.spread
+    return whole._replace(values=whole.values[settings], spread=spread[settings])
 
 
 def _gain_ticks(axis: Axes, most: float) -> None:

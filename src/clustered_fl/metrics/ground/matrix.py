@@ -4,14 +4,13 @@ agreement    adjusted Rand index with the true groups: of the grouping where one
              training, of the run's last groups otherwise; 0 for one group of all and for groups of
              one, NaN where there are no true groups
 groups       number of groups found, in the same place
-accuracy     %, mean over clients at the end
+accuracy     %, mean over clients and over the last tests (`metrics.ground.budgets`)
 gain         accuracy minus that of the baseline in the same column, in points
 spread       standard deviation over seeds of the gain, NaN for a single seed
-variance     over clients, squared points (population)
+variance     over clients, each with its mean over these tests, squared points (population)
 worst        %, mean over the worst tenth of clients, one at least
 converged    first tested round at which the mean is within a point of its end
 megabytes    sent per client, both ways, everything before the first round included
-seconds      of one core per client: training, tests, grouping and profiler, not the encoder
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,12 +22,13 @@ import pandas as pd
 
 from clustered_fl.metrics import accuracy, agreement
 from clustered_fl.metrics.curves import measured
+from clustered_fl.metrics.ground.budgets import at_budget
 from clustered_fl.metrics.ground.traffic import Cell, sent
 from clustered_fl.records import index
 from clustered_fl.records.reading import load_record
 
 MARGIN, TENTH = 1.0, 0.1
-OF_RUNS = ("accuracy", "variance", "worst", "converged", "megabytes", "seconds")
+OF_RUNS = ("accuracy", "variance", "worst", "converged", "megabytes")
 GROUPED = ["agreement", "groups"]
 OF_BOTH = ("gain", "spread")  # of a run and the baseline
 MEASURES = (*GROUPED, "accuracy", "gain", "spread", *OF_RUNS[1:])
@@ -83,10 +83,9 @@ def _of_runs(cell: Cell, records: pd.DataFrame) -> dict[str, float]:
     found = []
     for _, seed, folder in index.each(index.chosen(records, "run", cell["run"])):
         scores = accuracy.client_scores(folder)
-        last, clients = accuracy.at_last(scores), len(load_record(folder)["groups"])
+        last, clients = at_budget(scores), len(load_record(folder)["groups"])
         brought = (last.mean(), last.var(ddof=0), worst_tenth(last.to_numpy()), converged(scores))
-        megabytes = sent(cell, records, seed) / clients / 1e6
-        found.append((*brought, megabytes, seconds(cell, records, seed) / clients))
+        found.append((*brought, sent(cell, records, seed) / clients / 1e6))
     means = pd.DataFrame(found, columns=list(OF_RUNS)).mean()
     return {"seeds": len(found)} | {name: float(value) for name, value in means.items()}
 
@@ -98,16 +97,12 @@ def worst_tenth(values: np.ndarray) -> float:
 
 
 def converged(scores: pd.DataFrame) -> float:
-    """First tested round at which the mean over clients, in %, is within a point of its end."""
-    end = float(scores.iloc[-1].mean())
+    """First tested round at which the mean over clients, in %, is within a point of its end.
+
+    The end is the mean over the last tests; infinity if no single test is as good as that.
+    """
+    end = float(at_budget(scores).mean())
     return accuracy.first_round(scores, end - MARGIN)
-
-
-def seconds(cell: Cell, records: pd.DataFrame, seed: int) -> float:
-    """Seconds of one seed: its run and the grouping and profiler that it rests on."""
-    parts = ("run", cell["run"]), ("run", cell["profiler"]), ("grouping", cell["grouping"])
-    folders = [index.folder(records, kind, name, seed) for kind, name in parts if name]
-    return sum(float(load_record(folder)["cost"]["seconds"]) for folder in folders)
 
 
 def _grouped(cell: Cell, records: pd.DataFrame, truth: bool) -> dict[str, float]:

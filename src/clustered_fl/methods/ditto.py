@@ -1,0 +1,110 @@
+"""Ditto: every client has a model of its own, which a penalty keeps near the global one.
+
+Li, Hu, Beirami, Smith, "Ditto: Fair and Robust Federated Learning Through Personalization" (ICML
+2021), Algorithm 1. In every round a participant trains the global model w for FedAvg, and its own
+model v on the same batches by v <- v - lr (gradient(v) + penalty (v - w)), with w as it was sent.
+Only the change of w is returned. Clients are tested on their own models.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+from clustered_fl.engine.compiled import Compiled, _Bench, place, train_epoch
+from clustered_fl.engine.sequential import Descend, Sequential, Update
+from clustered_fl.engine.training import Engine
+from clustered_fl.engine.workers import Worker, Workers
+from clustered_fl.engine.workload import Workload
+from clustered_fl.methods.fine_tuned import apart, together, with_own_models
+from clustered_fl.methods.state import RoundSettings, State, Step, aggregate, observe, trained
+from clustered_fl.options import STRICT
+
+
+@dataclass(frozen=True, config=STRICT)
+class Settings(RoundSettings):
+    """Settings of Ditto.
+
+    Attributes:
+        penalty: lambda, the pull of the global model; 0 is local training. The authors choose it
+            for each dataset; their scripts for Fashion-MNIST have 1.
+    """
+
+    penalty: float = Field(default=1.0, ge=0)
+
+
+def init(engine: Engine, settings: Settings) -> State:
+    """The same random model for all: the global one, and that of every client."""
+    return with_own_models(engine)
+
+
+def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
+    """Participants train the global model and their own; the changes of the global one average."""
+    together(state)
+    now = trained(state, engine, settings, number)
+    rows = observe(state, now, engine, settings)
+    places = [1 + client for client in now.clients]
+    local = pulled(engine, settings.penalty, state.models[0])
+    state.models[places] += local.train(list(state.models[places]), now.clients, number)[0]
+    aggregate(state, now, engine, settings.weighting)
+    return state, rows
+
+
+def before_scores(state: State, engine: Engine, settings: Settings, number: int) -> None:
+    """Test every client on its own model."""
+    apart(state)
+
+
+def pulled(engine: Engine, penalty: float, centre: Tensor) -> Sequential:
+    """Local training that is pulled towards `centre` [P], wherever a client starts.
+
+    FedProx, which all ways to train have, pulls towards the start. Of these ways the compiled one
+    and the plain one can be given another centre; on a GPU clients train one by one.
+    """
+    settings = replace(engine.settings, proximal=penalty)
+    way = PulledCompiled if engine.path == "compiled" else PulledPlain
+    return way(replace(engine.workload, settings=settings), engine.workers, centre)
+
+
+class PulledPlain(Sequential):
+    """The plain way; only the optimiser knows of another centre."""
+
+    def __init__(self, workload: Workload, workers: Workers, centre: Tensor) -> None:
+        super().__init__(workload, workers)
+        self._centre = centre
+
+    def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
+        worker, update = self.workers.own(), Update(self.workload.settings, self._centre)
+        worker.load(start, training=True)
+
+        def descend(rows: np.ndarray, client: int) -> tuple[Tensor, int]:
+            worker.gradient.zero_()
+            loss, terms = worker.backward(rows, client)
+            update.step(worker.model, worker.gradient.div_(terms))
+            return loss, terms
+
+        return worker, descend
+
+
+class PulledCompiled(Compiled):
+    """The compiled way; its buffers hold the centre where FedProx has the start."""
+
+    def __init__(self, workload: Workload, workers: Workers, centre: Tensor) -> None:
+        super().__init__(workload, workers)
+        self._centre = centre
+
+    def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
+        """One client's update, as `Compiled` computes it."""
+        workload, bench = self.workload, self.workers.own(_Bench)
+        bench.load(start, workload.settings)
+        place(bench.plan.layers, self._centre.numpy(), bench.buffers.weights.start)
+        for epoch in range(workload.settings.epochs):
+            rows = workload.order(client, round_, epoch)
+            labels = workload.federation.label_maps[client][self._labels[rows]]
+            key = workload.dropout_key(client, round_, epoch) if self._rule.dropout else 0
+            given = (self._data, rows, labels, workload.settings.batch_size, self._rule, key)
+            loss = train_epoch(bench.plan.layers, bench.buffers, *given)
+        bench.moved(start, out)
+        return loss / len(rows)
