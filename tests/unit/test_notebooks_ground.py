@@ -117,9 +117,9 @@ def test_the_table_says_with_a_dash_what_there_is_not(played):
 
 def test_methods_that_are_given_the_number_of_clusters_are_marked(played):
     found = set(played.table("ground_table")["method"])
-    stars = {row.title + (" *" if row.needs.clusters else "") for row in SHOWN_ROWS.values()}
-    assert found == stars
-    assert {"IFCA *", "random groups *", "CFL", "FLT"} <= found
+    marked = {row.title + (" (k)" if row.needs.clusters else "") for row in SHOWN_ROWS.values()}
+    assert found == marked
+    assert {"IFCA (k)", "random groups (k)", "CFL", "FLT"} <= found
 
 
 def test_budgets_have_every_pair_that_was_run(played):
