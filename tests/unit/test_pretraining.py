@@ -235,7 +235,7 @@ def command(data, folder, **changes):
 def test_the_step_trains_an_encoder(data, tmp_path, capsys, trained):
     assert main(command(data, tmp_path)) == 0
     printed = capsys.readouterr()
-    assert (printed.out, len(printed.err.splitlines())) == ("", 5)
+    assert (printed.out, len(printed.err.splitlines())) == ("", 6)
     found, expected = contents(tmp_path), contents(trained)
     arrays = [name for name in FILES if name.endswith(".safetensors")]
     assert [found[name] for name in arrays] == [expected[name] for name in arrays]

@@ -29,6 +29,7 @@ from clustered_fl.files import write_json
 from clustered_fl.records import archive
 from clustered_fl.records.archive import Key
 from clustered_fl.report import publish as publishing
+from clustered_fl.report import site
 from clustered_fl.report.publish import keep
 from clustered_fl.report.scope import Scope
 
@@ -407,6 +408,16 @@ def test_papers_published_at_once_are_those_published_one_after_another(publishe
     write_verdicts(results / "verdicts.csv", words, "demo", *ledgers)
     publish(Scope(ledgers, results, records, "demo", "builtin"), tmp_path / "at once" / "demo")
     assert contents(tmp_path / "at once" / "demo") == contents(published)
+
+
+def test_a_paper_published_before_front_pages_had_links_stays(published, other):
+    path = published / "toy" / "summary.json"
+    summary = json.loads(path.read_text())
+    for name in site.NOT_ALWAYS_KNOWN:
+        del summary[name]
+    path.write_text(json.dumps(summary))
+    publish(other, published)
+    assert '<h2 id="toy">' in (published / "index.html").read_text()
 
 
 def test_what_stays_must_have_the_same_source_of_data(published, other):

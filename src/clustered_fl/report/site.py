@@ -50,6 +50,9 @@ from clustered_fl.report.verdicts import read_verdicts, write_verdicts
 ASSETS = ("style.css", "claims.js")
 """What pages load besides pictures."""
 
+NOT_ALWAYS_KNOWN = {"doi": "", "arxiv": "", "repository": "", "key_figures": []}
+"""What summaries lack that were published before front pages showed it."""
+
 
 def build(scope: Scope, out: Path) -> None:
     """Write the report to the folder `out`, in the place of a former one.
@@ -217,7 +220,7 @@ def summaries(out: Path) -> list[dict[str, Any]]:
 def _read_summary(folder: Path) -> dict[str, Any]:
     summary, path = read_json(folder / MARK), folder / VERDICTS
     verdicts = read_verdicts(path, summary["scale"]) if path.exists() else []
-    return summary | {"verdicts": verdicts}
+    return NOT_ALWAYS_KNOWN | summary | {"verdicts": verdicts}
 
 
 def _guide(summaries: Sequence[dict[str, Any]], guide: Path | None) -> str | None:
