@@ -95,13 +95,13 @@ def test_a_notebook_runs_as_it_is_opened(plan, name):
 
 def test_a_copy_is_ready_for_jupyter(tmp_path):
     out = tmp_path / "mine.ipynb"
-    edit("ground_swap", "desktop", out)
+    edit("cfl_fig9", "desktop", out)
     cells = [cell for cell in nbformat.read(out, as_version=4).cells if cell.cell_type == "code"]
     tags = [cell["metadata"].get("tags", []) for cell in cells[:3]]
     assert tags == [["parameters"], ["injected-parameters"], ["opened"]]
     values: dict = {}
     exec(cells[1]["source"], values)
-    assert values["artefact"] == "ground_swap"
+    assert values["artefact"] == "cfl_fig9"
     assert {Path(values["records"]).parent, Path(values["out"])} == {tmp_path / "mine"}
     folders = index.read(values["records"])["folder"]
     assert all(Path(folder).is_relative_to(tmp_path / "mine") for folder in folders)
@@ -110,11 +110,11 @@ def test_a_copy_is_ready_for_jupyter(tmp_path):
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_what_was_computed_comes_first(tmp_path, repository, elsewhere):
     """In the working directory, or in the repository: Jupyter runs in the notebook's folder."""
-    row = plan_at("desktop").artefacts.records("ground_swap").iloc[0]
+    row = plan_at("desktop").artefacts.records("cfl_fig9").iloc[0]
     folder = (repository if elsewhere else tmp_path) / row["folder"]
     folder.mkdir(parents=True)
     (folder / "record.json").write_text("{}")
-    known = index.read(opened("ground_swap", "desktop")["records"])
+    known = index.read(opened("cfl_fig9", "desktop")["records"])
     assert known["folder"][0] == str(folder)
     others = known["folder"][1:]
     assert not any(Path(each).is_relative_to(tmp_path) for each in others)
@@ -125,8 +125,8 @@ def test_what_was_computed_comes_first(tmp_path, repository, elsewhere):
     ("artefact", "scale", "sentence"),
     [
         ("cfl_figg", "desktop", "there is no artefact 'cfl_figg' at scale desktop; allowed are"),
-        ("ground_swap", "huge", "the configuration: scale = 'huge' is not allowed"),
-        ("ground_swap", "demo", "ground_swap shows encoder ground_enc_grey, seed 0, whose meas"),
+        ("cfl_fig9", "huge", "the configuration: scale = 'huge' is not allowed"),
+        ("cfl_fig9", "demo", "cfl_fig9 shows run cfl_fig9, seed 0, whose meas"),
     ],
 )
 def test_what_cannot_be_opened_is_told_in_one_sentence(capsys, tmp_path, artefact, scale, sentence):
@@ -140,4 +140,4 @@ def test_an_edited_copy_is_not_overwritten(tmp_path):
     out = tmp_path / "mine.ipynb"
     out.write_text(json.dumps({}))
     with pytest.raises(InputError, match=r"mine\.ipynb exists; remove it, or choose another name"):
-        edit("ground_swap", "desktop", out)
+        edit("cfl_fig9", "desktop", out)
