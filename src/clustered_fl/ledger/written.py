@@ -28,6 +28,11 @@ class Written(Strict):
     key_figures: list[Name] = Field(
         default=[], description="artefacts that the front page of a report shows"
     )
+    archived: list[str] = Field(
+        default=[],
+        description="metrics whose values the archive keeps for every round; all if none is named, "
+        "and of the others those of the last round",
+    )
     contradictions: list[str] = Field(
         default=[],
         description="where the paper contradicts itself or its code, whatever we measure",

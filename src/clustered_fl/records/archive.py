@@ -2,11 +2,12 @@
 
 A row is one record: its kind, name and seed, its identity (`clustered_fl.workflow.kinds`), the
 version of the code that made it, and its files. The models of runs are left out: they would take
-gigabytes, and no figure, table or claim needs them.
+gigabytes, and no figure, table or claim needs them. Neither does it need all measurements of some
+papers (`archived` in a ledger).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.records import seal
 from clustered_fl.records.reading import COST, MODELS, RECORD
+from clustered_fl.records.thinning import thinned
 
 FILE = "records.parquet"
 MARK = "restored"
@@ -65,14 +67,24 @@ class Packed(NamedTuple):
         return Key(self.kind, self.name, self.seed)
 
 
-def pack(key: Key, entry: str, folder: Path, made_by: str, left_out: Iterable[str] = ()) -> Packed:
+def pack(
+    key: Key,
+    entry: str,
+    folder: Path,
+    made_by: str,
+    left_out: Iterable[str] = (),
+    metrics: Collection[str] = (),
+) -> Packed:
     """The record in a folder.
 
     Args:
         left_out: further files to leave out, besides the models of runs.
+        metrics: those whose values are kept for all rounds (`clustered_fl.records.thinning`); all
+            if there are none.
     Raises: InputError if there is no record, or it is damaged.
     """
     files = seal.contents(folder, {MODELS, *left_out, MARK, OTHER_DATA})
+    files = thinned(files, metrics) if metrics else files
     record = json.loads(files[RECORD])
     identity, data = record.get("identity", ""), record.get("data", {}).get("digest", "")
     return Packed(key.kind, entry, key.name, key.seed, identity, data, made_by, files)

@@ -69,7 +69,7 @@ class Scope:
             if row.entry in own and (folder / RECORD).exists():
                 key = Key(row.kind, row.name, row.seed)
                 left_out = () if row.name in shown else (SIGNATURES,)
-                found[key] = pack(key, row.entry, folder, made_by, left_out)
+                found[key] = pack(key, row.entry, folder, made_by, left_out, ledger.archived)
         return found
 
 
