@@ -135,7 +135,7 @@ def test_too_many_settings_are_divided_among_maps(columns, widths):
 def strip(axis, log: bool) -> dict[str, tuple[list[float], float]]:
     """Method -> its dots and its bar, as drawn."""
     rows = [("fedavg", 1.0), ("fedavg", 4.0), ("fedavg", 2.0), ("local", 0.0), ("mine", 3.0)]
-    table = pd.DataFrame([*rows, ("mine", np.nan)], columns=["contender", "cost"])
+    table = pd.DataFrame([*rows, ("mine", np.nan)], columns=["method", "cost"])
     costs.draw_strip(axis, table, "cost", TITLES, log=log)
     found = {}
     for row, name in enumerate(TITLES):
@@ -155,7 +155,7 @@ def test_a_strip_has_a_dot_per_kind_of_clients_and_a_bar_at_the_median(axis):
 
 
 def test_zero_stands_at_the_margin_of_a_logarithmic_axis(axis):
-    table = pd.DataFrame({"contender": ["fedavg", "local"], "cost": [10.0, 0.0]})
+    table = pd.DataFrame({"method": ["fedavg", "local"], "cost": [10.0, 0.0]})
     costs.draw_strip(axis, table, "cost", TITLES, log=True)
     assert texts(axis) == ["0"]
     assert axis.get_xscale() == "log"
@@ -163,7 +163,7 @@ def test_zero_stands_at_the_margin_of_a_logarithmic_axis(axis):
 
 def test_costs_are_compared_on_the_same_clients():
     rows = [("a", "fedavg", 2.0), ("a", "mine", 6.0), ("b", "fedavg", 5.0), ("b", "mine", 1.0)]
-    table = pd.DataFrame([*rows, ("c", "mine", 1.0)], columns=["ground", "contender", "cost"])
+    table = pd.DataFrame([*rows, ("c", "mine", 1.0)], columns=["setting", "method", "cost"])
     found = costs.compared(table, "cost", "fedavg").tolist()
     assert found[:4] == [1, 3, 1, 0.2]
     assert np.isnan(found[4])
@@ -179,7 +179,7 @@ HISTORY = pd.DataFrame(
         ("mine", 2, 30.0, 1.0, 4),
         ("local", 2, 12.0, 0.0, 6),
     ],
-    columns=["contender", "round", "accuracy", "agreement", "groups"],
+    columns=["method", "round", "accuracy", "agreement", "groups"],
 )
 
 
@@ -216,7 +216,7 @@ def test_below_a_method_are_its_groups():
 @pytest.mark.parametrize("count", [1, 2, 3, 17])
 def test_any_number_of_methods_has_room(count):
     names = [f"m{number}" for number in range(count)]
-    parts = [HISTORY[HISTORY["contender"] == "mine"].assign(contender=name) for name in names]
+    parts = [HISTORY[HISTORY["method"] == "mine"].assign(method=name) for name in names]
     figure = curves.draw_methods(pd.concat(parts), "agreement", dict.fromkeys(names, ""), "")
     shown = [axis for axis in figure.axes if axis.get_visible()]
     assert len(shown) == 2 * count

@@ -185,7 +185,7 @@ def test_gains_are_over_the_baseline_after_as_many_rounds(tmp_path):
                 means.setdefault((name, end), []).append(sum(tests) / 5)
     cells = [cell("fedavg", "base"), cell("cfl", "ours"), cell("ifca", "ours", "nowhere")]
     table = budgets.by_budget(cells, tiny.runs(folders), "fedavg")
-    found = table.set_index(["ground", "contender", "budget"])
+    found = table.set_index(["setting", "method", "budget"])
     for end in (60, 120):
         (base,), ours = means["base", end], sum(means["ours", end]) / 2
         line = found.loc["here", "cfl", end]
@@ -205,11 +205,11 @@ def table(known):
 
 
 def line(table, row):
-    return table.set_index("contender").loc[row]
+    return table.set_index("method").loc[row]
 
 
 def test_what_was_not_computed_has_no_row(table):
-    assert table["contender"].tolist() == ["fedavg", "cfl", "repa", "ifca"]
+    assert table["method"].tolist() == ["fedavg", "cfl", "repa", "ifca"]
     assert table["seeds"].tolist() == [1, 2, 2, 2]
 
 

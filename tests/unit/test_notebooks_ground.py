@@ -99,11 +99,11 @@ def test_the_matrix_has_every_pair_that_was_run(played):
         for cell in LEDGER.cells
         if cell.column != ABSENT and cell.row in SHOWN_ROWS
     }
-    assert set(zip(table["ground"], table["contender"], strict=True)) == expected
+    assert set(zip(table["setting"], table["method"], strict=True)) == expected
     assert set(table["seeds"]) == {1}
     shot = {cell.row for cell in LEDGER.cells if cell.grouping}
-    assert set(table.loc[table["trials"] == 2, "contender"]) == shot
-    assert table.loc[table["ground"] == "writers", "agreement"].isna().all()
+    assert set(table.loc[table["trials"] == 2, "method"]) == shot
+    assert table.loc[table["setting"] == "writers", "agreement"].isna().all()
 
 
 def test_the_table_says_with_a_dash_what_there_is_not(played):
@@ -124,7 +124,7 @@ def test_methods_that_are_given_the_number_of_clusters_are_marked(played):
 
 def test_budgets_have_every_pair_that_was_run(played):
     table, matrix = played.table("ground_budgets"), played.table("ground_matrix")
-    keys = ["ground", "contender"]
+    keys = ["setting", "method"]
     assert set(table["budget"]) == {4}  # the end of runs that are shorter than any budget
     both = table.merge(matrix, on=keys, suffixes=("", "_at_the_end"))
     assert len(both) == len(table) == len(matrix)
@@ -142,6 +142,6 @@ def test_needs_are_those_of_the_ledger(played):
 
 def test_curves_are_those_of_one_kind_of_clients(played):
     table = played.table("ground_swap")
-    assert set(table["ground"]) == {"swap"}
-    assert set(table["contender"]) == set(SHOWN_ROWS)
+    assert set(table["setting"]) == {"swap"}
+    assert set(table["method"]) == set(SHOWN_ROWS)
     assert "agreement" not in played.table("ground_writers")

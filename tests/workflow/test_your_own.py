@@ -109,12 +109,12 @@ def test_one_file_and_one_entry_are_planned_as_runs(extended):
 def matrix(extended) -> pd.DataFrame:
     """The matrix that the copy makes."""
     extended.make(*PLAN)
-    return pd.read_csv(extended.root / MATRIX).set_index("contender")
+    return pd.read_csv(extended.root / MATRIX).set_index("method")
 
 
 def test_they_get_a_row_in_the_matrix(matrix):
     assert list(matrix.index) == list(ROWS)
-    assert set(matrix["ground"]) == {"negative"}
+    assert set(matrix["setting"]) == {"negative"}
     assert matrix[["accuracy", "gain", "worst", "megabytes"]].notna().all(axis=None)
 
 
@@ -198,6 +198,6 @@ def test_a_dataset_of_one_s_own_is_planned_and_trained(illustrated):
         illustrated.make(*PICTURES)
     folder = illustrated.root / "results/desktop/artefacts/ground_pictures"
     table = pd.read_csv(folder / "ground_pictures.csv")
-    last = table.dropna(subset=["accuracy"]).groupby("contender")["accuracy"].last()
+    last = table.dropna(subset=["accuracy"]).groupby("method")["accuracy"].last()
     assert set(last.index) == set(six[:2])
     assert last["local"] > 60  # of two classes

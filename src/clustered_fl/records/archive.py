@@ -2,8 +2,8 @@
 
 A row is one record: its kind, name and seed, its identity (`clustered_fl.workflow.kinds`), the
 version of the code that made it, and its files. The models of runs are left out: they would take
-gigabytes, and no figure, table or claim needs them. Neither does it need all measurements of some
-papers (`archived` in a ledger).
+gigabytes, and no figure, table or claim needs them. For some papers this holds for most losses and
+norms too (`archived` in a ledger).
 """
 
 import json

@@ -22,12 +22,12 @@ def draw_strip(
     which is written at the margin.
 
     Args:
-        table: columns contender (the method) and `column`.
+        table: columns `method` and `column`.
         methods: name -> title, from top to bottom.
     """
     known = looks(methods)
     for row, name in enumerate(methods):
-        own = table.loc[table["contender"] == name, column].dropna()
+        own = table.loc[table["method"] == name, column].dropna()
         seen, look = own[own > 0] if log else own, known[name]
         dots = {"color": look["color"], "marker": look["marker"], "linestyle": ""}
         axis.plot(seen, [row] * len(seen), markersize=3.5, alpha=0.7, **dots)
@@ -57,5 +57,5 @@ def _plain_ticks(axis: Axes) -> None:
 
 def compared(table: pd.DataFrame, column: str, baseline: str) -> pd.Series:
     """A measure in units of the baseline's on the same clients, row by row; NaN without one."""
-    base = table[table["contender"] == baseline].set_index("ground")[column]
-    return table[column] / table["ground"].map(base)
+    base = table[table["method"] == baseline].set_index("setting")[column]
+    return table[column] / table["setting"].map(base)

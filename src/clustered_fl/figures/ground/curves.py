@@ -66,7 +66,7 @@ def tested(history: pd.DataFrame, name: str) -> pd.Series:
 
     That of untrained models would hide the differences between trained ones.
     """
-    own = history[(history["contender"] == name) & (history["round"] > 0)]
+    own = history[(history["method"] == name) & (history["round"] > 0)]
     return own.dropna(subset=["accuracy"]).set_index("round")["accuracy"]
 
 
@@ -103,7 +103,7 @@ def draw_groups(
     axis: Axes, history: pd.DataFrame, name: str, measure: str, look: Look
 ) -> None:
     """Draw the agreement or the number of groups of a method over the rounds, as a filled curve."""
-    own = history[history["contender"] == name].dropna(subset=[measure])
+    own = history[history["method"] == name].dropna(subset=[measure])
     axis.fill_between(own["round"], own[measure], color=look["color"], alpha=0.3, linewidth=0)
     axis.plot(own["round"], own[measure], color=look["color"], linewidth=1.2)
 

@@ -1,6 +1,6 @@
 """The maps of the benchmark: one measure of all methods in all settings.
 
-Tables name a setting in the column `ground` and a method in the column `contender`.
+Tables have the columns `setting` and `method`.
 """
 
 import textwrap

@@ -40,7 +40,7 @@ def budgets_of(scores: pd.DataFrame) -> list[int]:
 def by_budget(cells: Sequence[Cell], records: pd.DataFrame, baseline: str) -> pd.DataFrame:
     """Accuracy of computed cells after every budget, means over seeds.
 
-    Columns: ground (the table's column), contender (its row), budget (rounds), accuracy (%), gain
+    Columns: setting (the table's column), method (its row), budget (rounds), accuracy (%), gain
     over the row `baseline` of the same column after as many rounds (points), seeds.
     """
     rows = []
@@ -50,10 +50,10 @@ def by_budget(cells: Sequence[Cell], records: pd.DataFrame, baseline: str) -> pd
             for budget in budgets_of(scores):
                 mean = float(at_budget(scores, budget).mean())
                 rows.append((cell["column"], cell["row"], budget, mean))
-    keys = ["ground", "contender", "budget"]
+    keys = ["setting", "method", "budget"]
     grouped = pd.DataFrame(rows, columns=[*keys, "accuracy"]).groupby(keys, sort=False)["accuracy"]
     table = grouped.agg(accuracy="mean", seeds="size").reset_index()
-    base = table[table["contender"] == baseline].set_index(["ground", "budget"])["accuracy"]
-    same = pd.MultiIndex.from_frame(table[["ground", "budget"]])
+    base = table[table["method"] == baseline].set_index(["setting", "budget"])["accuracy"]
+    same = pd.MultiIndex.from_frame(table[["setting", "budget"]])
     gain = table["accuracy"] - base.reindex(same).to_numpy()
     return table.assign(gain=gain)[[*keys, "accuracy", "gain", "seeds"]]

@@ -48,20 +48,20 @@ def matrix(
 ) -> pd.DataFrame:
     """All measurements of all cells that were computed, means over seeds.
 
-    Columns: ground (the table's column), contender (its row), seeds (of the run), trials (seeds of
+    Columns: setting (the table's column), method (its row), seeds (of the run), trials (seeds of
     the agreement), `MEASURES`; gain is measured against the row `baseline`.
     """
     done = computed(cells, records)
     lines = [
-        {"ground": cell["column"], "contender": cell["row"]}
+        {"setting": cell["column"], "method": cell["row"]}
         | _of_runs(cell, records)
         | _grouped(cell, records, columns[cell["column"]]["truth"])
         for cell in done
     ]
-    names = ["ground", "contender", "seeds", "trials", *MEASURES]
+    names = ["setting", "method", "seeds", "trials", *MEASURES]
     table = pd.DataFrame(lines, columns=[name for name in names if name not in OF_BOTH])
-    base = table[table["contender"] == baseline].set_index("ground")["accuracy"]
-    gain = table["accuracy"] - table["ground"].map(base)
+    base = table[table["method"] == baseline].set_index("setting")["accuracy"]
+    gain = table["accuracy"] - table["setting"].map(base)
     return table.assign(gain=gain, spread=spread(done, records, baseline))[names]
 
 
@@ -126,8 +126,8 @@ def _groups(record: Mapping[str, Any]) -> tuple[float, float]:
 
 def grid(table: pd.DataFrame, measure: str, columns: Sequence[str]) -> pd.DataFrame:
     """One measurement, methods (rows) by kinds of clients (columns); NaN for nothing."""
-    order = list(dict.fromkeys(table["contender"]))
-    wide = table.pivot_table(index="contender", columns="ground", values=measure, dropna=False)
+    order = list(dict.fromkeys(table["method"]))
+    wide = table.pivot_table(index="method", columns="setting", values=measure, dropna=False)
     return wide.reindex(index=order, columns=list(columns))
 
 
@@ -150,7 +150,7 @@ def over_rounds(cell: Cell, records: pd.DataFrame) -> pd.DataFrame:
         scores = accuracy.client_scores(folder).mean(axis=1).rename("accuracy")
         parts.append(found.join(scores, how="outer").rename_axis("round").reset_index())
     means = pd.concat(parts).groupby("round").mean().reset_index()
-    return means.assign(ground=cell["column"], contender=cell["row"])
+    return means.assign(setting=cell["column"], method=cell["row"])
 
 
 def _groups_by_round(folder: Path, record: Mapping[str, Any]) -> pd.DataFrame:
