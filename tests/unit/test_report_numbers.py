@@ -12,6 +12,7 @@ from clustered_fl.claims.binding import function_of
 from clustered_fl.claims.bounds import text as text_of_bounds
 from clustered_fl.claims.judging import text_of
 from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.report.entries import ClaimEntry
 from clustered_fl.report.numbers import Number, Reading, deciding_text, plain, readings, with_unit
 from clustered_fl.report.units import _OF_MEASURES, _OF_NAMES, unit
 from clustered_fl.report.verdicts import COLUMNS, Verdict
@@ -157,3 +158,18 @@ def test_units_are_those_of_measures_that_there_are():
 )
 def test_units_of_numbers(measure, name, expected):
     assert unit(measure, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "otherwise"),
+    [
+        ("DEPENDS", {"REFUTED": 2, "CONFIRMED": 1}),
+        ("INCONCLUSIVE", {"REFUTED": 2, "CONFIRMED": 1}),
+        ("REFUTED", {}),
+    ],
+)
+def test_other_settings_are_counted_where_they_matter(word, otherwise):
+    verdicts = ("", "REFUTED", "CONFIRMED", "REFUTED")
+    found = [Reading("", [], each) for each in verdicts]
+    entry = ClaimEntry(None, Verdict(**EMPTY | {"verdict": word}), [], found)
+    assert entry.otherwise == otherwise

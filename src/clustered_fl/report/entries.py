@@ -1,6 +1,7 @@
 """What a report shows of each thing that a ledger names: the ledger's words and what was found."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,12 @@ class ClaimEntry:
     def deciding(self) -> Number | None:
         """The number that decides the claim; None if nothing was measured."""
         return self.readings[0].deciding if self.readings else None
+
+    @property
+    def otherwise(self) -> dict[str, int]:
+        """Verdict -> number of other values of open settings that give it, where they matter."""
+        matter = self.verdict.verdict in ("DEPENDS", "INCONCLUSIVE")
+        return dict(Counter(reading.verdict for reading in self.readings[1:] if matter))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ def claims(entries: Iterable[ClaimEntry], is_benchmark: bool) -> str:
     for each in entries:
         row, number = each.verdict, each.deciding
         told = deciding_text(number) if number else row.measured or "–"
+        if each.otherwise:
+            told += f"; with other settings {in_words(each.otherwise, is_benchmark)}"
         about = (row.claim, row.kind, row.statement, row.published, told)
         word = called(row.verdict, is_benchmark)
         lines.append(_row((*about, seeds_text(row.seeds) or "–", f"**{word}**")))
