@@ -5,7 +5,7 @@ executing them. The loops of `compiled_kernels` do the same arithmetic on preall
 release the GIL, so threads train clients in parallel.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import getsource
 
 import numpy as np
@@ -23,10 +23,11 @@ from clustered_fl.engine.compiled_kernels import Data, epoch_trainer, scorer
 from clustered_fl.engine.convolution_kernels import MARGIN
 from clustered_fl.engine.dense_kernels import Rule, Weights
 from clustered_fl.engine.layout import Buffers, carriers, plan
+from clustered_fl.engine.reused import Reused
 from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.workers import Workers
-from clustered_fl.engine.workload import LocalSettings, Workload
+from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.files import digest
 from clustered_fl.models import dropout
 from clustered_fl.models.cnn import ConvNet
@@ -76,6 +77,7 @@ class Compiled(Sequential):
         self._data = Data(task.x.flatten(1).numpy(), np.float32(scale), np.float32(shift))
         numbers = map(np.float32, (settings.lr, settings.momentum, settings.proximal))
         self._rule, self._labels = Rule(*numbers, workload.network.dropout), task.y.numpy()
+        self._memory = Reused()
 
     @staticmethod
     def supports(workload: Workload) -> bool:
@@ -86,6 +88,15 @@ class Compiled(Sequential):
         simple = settings.optimiser == "sgd" and settings.clip is None
         plain = simple and settings.layers == "all"
         return plain and isinstance(workload.network, ConvNet) and _is_even(workload)
+
+    def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
+        """As `Sequential.train`, but its updates are in memory of a former round, if it is free."""
+        updates = self._memory.empty(len(clients), len(start[0]))
+
+        def one(i: int) -> float:
+            return self._client(start[i], clients[i], round_, updates[i])
+
+        return updates, torch.tensor(self.workers.map(one, range(len(clients))))
 
     def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
         """A function from rows to scores [n, classes] under a model [P], without dropout."""
