@@ -226,7 +226,9 @@ def _scope(arguments: argparse.Namespace, finished: bool = False) -> "Scope":
     about = plan.settings.scale, plan.settings.data_kind, getattr(arguments, "guide", None)
     records = plan.finished() if finished else plan.records()
     ledgers = tuple(plan.ledgers.values())
-    return Scope(ledgers, plan.folder, records, *about, Path(plan.places.found(LEDGERS)))
+    written = Path(plan.places.found(LEDGERS))
+    made = plan.artefacts.entries.keys()
+    return Scope(ledgers, plan.folder, records, *about, written, made=made)
 
 
 def _plan(arguments: argparse.Namespace) -> "Plan":

@@ -229,6 +229,66 @@ def test_an_encoder_is_taken_with_what_it_has_learnt(planned, published):
     assert planned().archives.taken == EVERY - {missing}
 
 
+# ---- Only what is finished -----------------------------------------------------------------------
+
+
+def known(plan: Plan) -> set[Key]:
+    """Keys of the records of a plan."""
+    return {Key(row.kind, row.name, row.seed) for row in plan.records().itertuples()}
+
+
+def test_everything_is_finished_where_everything_is_published(planned, published):
+    plan = planned(finished=True)
+    assert plan.archives.taken == known(plan) == EVERY
+    assert list(plan.artefacts.entries) == ["small_fig"]
+
+
+def test_what_is_finished_is_shown_without_computing_anything(planned, published):
+    def computed(plan: Plan) -> list[int]:
+        return [len(plan.computed(kind)) for kind in plan.kinds]
+
+    assert computed(planned()) == [1, 2, 3, 0]  # trainings are restored seed by seed
+    assert computed(planned(finished=True)) == [0, 0, 0, 0]
+    ARCHIVE.unlink()
+    assert computed(planned()) == [1, 2, 3, 1]
+    assert computed(planned(finished=True)) == [0, 0, 0, 0]
+
+
+def test_an_entry_without_one_of_its_seeds_is_left_out(planned, published):
+    """And a profiler is taken, because no grouping needs its models."""
+    missing = Key("grouping", "profiled", 1)
+    archive.write(ARCHIVE, [each for key, each in published.items() if key != missing])
+    plan = planned(finished=True)
+    assert plan.archives.taken == known(plan) == without("profiled")
+    assert list(plan.artefacts.entries) == ["small_fig"]
+    assert known(planned(finished=True, seeds=1)) == {key for key in EVERY if key.seed == 0}
+
+
+@pytest.mark.parametrize("name", ["one", "clustered", "groups", "toy"])
+def test_an_artefact_that_shows_what_is_left_out_is_not_made(planned, published, name):
+    archive.write(ARCHIVE, [each for key, each in published.items() if key.name != name])
+    plan = planned(finished=True)
+    assert known(plan) == without(name)
+    assert list(plan.artefacts.entries) == []
+
+
+def test_what_was_computed_here_is_finished_unless_settings_differ(planned, published):
+    archive.write(ARCHIVE, [each for key, each in published.items() if key.name != "one"])
+    for seed in (0, 1):
+        compute(Key("run", "one", seed), planned())
+    plan = planned(finished=True)
+    assert (known(plan), plan.archives.taken) == (EVERY, without("one"))
+    compute(Key("run", "one", 1), planned(), identity="of other settings")
+    assert known(planned(finished=True)) == without("one")
+
+
+def test_jobs_know_what_is_finished_by_what_was_restored(planned, published):
+    """They read no archive; what the workflow has restored for them is in its place."""
+    for key in without("one"):
+        (compute(key, planned()) / MARK).write_text("")
+    assert known(planned(finished=True, archive=False)) == without("one")
+
+
 # ---- How the workflow asks -----------------------------------------------------------------------
 
 

@@ -370,6 +370,13 @@ def test_a_claim_of_theory_is_judged_whatever_the_data(records_of, tmp_path):
     assert (found["verdict"], found["source"], found["seeds"]) == ("CONFIRMED", "none", 1)
 
 
+def test_a_claim_whose_study_was_not_computed_is_not_run(records_of):
+    measure = {"name": "tiny.tables", "study": "toy"}
+    claims = ledger(kind="theory", measure=measure, holds_if={"score": "= 0"})
+    found = row(claims, records_of({"one": {0: 0.9}}))
+    assert (found["verdict"], found["seeds"], found["measured"]) == ("NOT RUN", 0, "")
+
+
 @pytest.mark.parametrize("source", ["builtin", "mirror"])
 @pytest.mark.parametrize("run", ["one", "swept"])
 def test_a_claim_whose_run_was_not_computed_is_not_run(records_of, source, run):

@@ -71,6 +71,13 @@ def test_report_is_complete_without_its_surroundings(report, tmp_path):
     assert dangling(alone) == []
 
 
+def test_what_an_earlier_plan_made_is_not_shown(scope, tmp_path):
+    site.build(replace(scope, made=["toy_table1"]), tmp_path / "site")
+    names = {path.name for path in (tmp_path / "site/toy").iterdir()}
+    assert "toy_table1.csv" in names
+    assert not any(name.startswith("toy_fig1") for name in names)
+
+
 def test_pages_of_the_committed_ledgers_link_to_what_is_there(tmp_path):
     """Every claim, run and table of them, though nothing was computed."""
     ledgers = [load_ledger(path) for path in PAPERS]

@@ -216,7 +216,8 @@ def test_no_key_and_no_setting_is_without_a_meaning(reference):
 
 @pytest.mark.parametrize(("given", "meant"), [("true", True), ("false", False), (False, False)])
 def test_the_command_line_has_texts(given, meant):
-    assert read_settings({"archive": given}).archive is meant
+    settings = read_settings({"archive": given, "finished": given})
+    assert (settings.archive, settings.finished) == (meant, meant)
 
 
 def test_an_empty_mirror_is_not_a_download():

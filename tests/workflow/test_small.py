@@ -369,6 +369,18 @@ def test_what_was_finished_is_kept_and_the_rest_is_computed(started):
     assert subjects(plan, "train") == {"cfl_fig9_fedavg 0"}
 
 
+def test_what_is_finished_is_judged_and_shown_without_computing_the_rest(started, tmp_path):
+    project = published(started, tmp_path)
+    text = project.make("all", "--config", "finished=true")
+    assert "CFL: 0 of 2 claims checked, 0 hold (2 not run). Open " in text
+    results = project.root / "results/demo"
+    made = {path.name for path in (results / "artefacts").iterdir()}
+    assert made == {"cfl_fig4", "cfl_table1"}
+    assert "this figure has not been made" in (results / "report/cfl/index.html").read_text()
+    assert not (project.root / "data").exists()
+    assert subjects(project.plan(), "train") == {"cfl_fig9_fedavg 0"}
+
+
 def test_a_figure_of_published_records_needs_neither_data_nor_training(complete, clone):
     assert rules(clone.plan("cfl_fig4")) == {"restore_run", "figure", "cfl_fig4"}
     clone.make("cfl_fig4")

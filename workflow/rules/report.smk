@@ -41,6 +41,7 @@ rule report_site:
         runtime=5,
     params:
         shown=PLAN.shown(),
+        left_out=PLAN.left_out,
         code=fingerprint("clustered_fl.report.site:build"),
     shell:
         """
@@ -72,6 +73,7 @@ rule publish:
         runtime=5,
     params:
         shown=PLAN.shown(),
+        left_out=PLAN.left_out,
         code=fingerprint("clustered_fl.report.publish:publish"),
     shell:
         """

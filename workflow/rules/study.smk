@@ -9,7 +9,7 @@
 # none of these but `restore_study_<name>`.
 
 
-for study in PLAN.archives.computed(PLAN.study):
+for study in PLAN.computed(PLAN.study):
 
     rule:
         """Compute one study of the ledger."""

@@ -155,10 +155,12 @@ def _withheld(
 
 def _by_seed(bound: Bound, known: Evidence, families: Families) -> Iterator[Evidence]:
     """One `Evidence` per seed that all runs and groupings of the claim have."""
+    records = known.records
+    if not {*bound.needs["studies"]} <= {*records.loc[records["kind"] == "study", "name"]}:
+        return
     if not bound.measured:
         yield known
         return
-    records = known.records
     own = records["entry"].isin(bound.measured) & records["kind"].isin(["run", "grouping"])
     seeds = records[own].groupby("name")["seed"].agg(set)
     # An entry without members at this scale has no seeds, so the claim is not run.

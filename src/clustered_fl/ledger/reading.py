@@ -5,7 +5,8 @@ that file. Unknown keys and names are refused.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,29 @@ def load_ledger(path: Path) -> Ledger:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     return ledger
+
+
+def load_ledgers(folder: Path, papers: Iterable[str] | None = None) -> dict[str, Ledger]:
+    """The ledgers of some papers, by default of all in a folder, by year.
+
+    Raises: InputError if one does not exist, or cannot be read.
+    """
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    asked = known if papers is None else list(papers)
+    for paper in asked:
+        if paper not in known:
+            raise InputError(f"there is no paper {paper!r}; allowed are {', '.join(known)}")
+    found = [load_ledger(folder / f"{paper}.yaml") for paper in asked]
+    return {ledger.paper: ledger for ledger in sorted(found, key=lambda each: each.year)}
+
+
+def other_ledgers(folder: Path, papers: Iterable[str]) -> dict[str, Ledger]:
+    """The ledgers of all other papers in a folder, as far as they can be read."""
+    found = {}
+    for path in sorted(folder.glob("*.yaml")):
+        with suppress(InputError):
+            found |= {} if path.stem in papers else {path.stem: load_ledger(path)}
+    return found
 
 
 def _expanded(written: Written) -> Ledger:

@@ -10,6 +10,7 @@ from clustered_fl.ledger.schema import Scale
 from clustered_fl.options import Strict, validated
 
 Source = Literal["builtin", "mirror", "download"]
+SWITCHES = ("archive", "finished")
 
 
 class Settings(Strict):
@@ -53,6 +54,11 @@ class Settings(Strict):
         description="take records from `figures/<scale>/<paper>/` that were published with the "
         "same settings and code, in place of training; false: compute everything here",
     )
+    finished: bool = Field(
+        default=False,
+        description="compute nothing: show and judge what is finished, here or published; an entry "
+        "of a ledger is finished when all its seeds are, and claims that need others are NOT RUN",
+    )
 
     @property
     def data_source(self) -> Source:
@@ -74,9 +80,9 @@ def read_settings(content: dict[str, Any]) -> Settings:
 
     Raises: InputError if a key or a value is not allowed, or the mirror is missing.
     """
-    told = content.get("archive")  # the command line gives texts
-    content = content | ({"archive": told == "true"} if told in ("true", "false") else {})
-    settings = validated(Settings, "the configuration", content, "key")
+    texts = {"true": True, "false": False}  # as the command line gives them
+    told = {key: texts[content[key]] for key in SWITCHES if content.get(key) in texts}
+    settings = validated(Settings, "the configuration", content | told, "key")
     if "mirror" in content and settings.mirror is None:  # `mirror=$UNSET` would download
         raise InputError("mirror is empty; give mirror=<folder>, or leave it out to download")
     if settings.data_source == "mirror" and not settings.mirror:

@@ -1,5 +1,6 @@
 """What a report is about, and the records that it packs into the archive of a paper."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +30,7 @@ class Scope:
         written: folder of the ledgers, to which published pages link.
         published: folder of a scale where artefacts are taken from; they are as they are there, but
             for executed notebooks that left the same numbers here.
+        made: names of the artefacts that the plan makes; of others, files may remain from before.
     """
 
     ledgers: tuple[Ledger, ...]
@@ -39,6 +41,7 @@ class Scope:
     guide: Path | None = None
     written: Path = Path("config/papers")
     published: Path | None = None
+    made: Collection[str] | None = None
 
     @property
     def verdicts(self) -> Path:
@@ -47,7 +50,8 @@ class Scope:
 
     def files(self, paper: str, artefact: str) -> dict[str, Path]:
         """What there is of an artefact, by suffix."""
-        made = _files(self.results / "artefacts" / artefact, artefact)
+        planned = self.made is None or artefact in self.made
+        made = _files(self.results / "artefacts" / artefact, artefact) if planned else {}
         if self.published is None:
             return made
         known = _files(self.published / paper, artefact)

@@ -9,6 +9,8 @@ profiler is trained, too.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,6 @@ class Archives:
 
     Args:
         folders: of papers published at this scale, such as `figures/desktop/cfl`.
-    Attributes:
-        taken: keys of the restored records.
     """
 
     def __init__(self, kinds: Iterable[Kind], here: Present, folders: Iterable[Path]) -> None:
@@ -34,13 +34,33 @@ class Archives:
         self._here = here
         self._files = {folder: read(folder / FILE, files=False) for folder in folders}
         self._places = {key: folder / FILE for folder, own in self._files.items() for key in own}
-        self.taken = {
-            packed.key
-            for own in self._files.values()
-            for packed in own.values()
-            if self._fits(packed) and not self._here.is_here(packed.key)
-        }
-        self.taken -= set(self._needed_to_compute())
+
+    @cached_property
+    def taken(self) -> set[Key]:
+        """Keys of the restored records."""
+        known = (key for own in self._files.values() for key in own)
+        found = {key for key in known if self.has(key) and not self._here.is_here(key)}
+        return found - set(self._needed_to_compute(found))
+
+    def has(self, key: Key) -> bool:
+        """Whether a record is published that the plan would compute to the same result."""
+        return key in self._places and self._fits(self._files[self._places[key].parent][key])
+
+    def leave_out_unfinished(self) -> list[str]:
+        """Take the seeds from every entry that lacks a record, here and in the archives.
+
+        The plan is then of what is finished: results can be shown before all of them are computed.
+
+        Returns: names of these entries.
+        """
+        left_out = []
+        for kind in self._kinds.values():
+            for name, entry in kind.entries.items():
+                keys = [Key(kind.name, name, seed) for seed in entry.seeds]
+                if not all(self._here.is_current(key) or self.has(key) for key in keys):
+                    kind.entries[name] = replace(entry, seeds=())
+                    left_out.append(name)
+        return left_out
 
     def _fits(self, packed: Packed) -> bool:
         kind = self._kinds[packed.kind]
@@ -49,12 +69,12 @@ class Archives:
         same = packed.identity == self._here.identity(*packed.key)
         return same and self._here.are_at_hand(packed.key, packed.data)
 
-    def _needed_to_compute(self) -> Iterator[Key]:
-        """Profilers of groupings that will be computed."""
+    def _needed_to_compute(self, found: set[Key]) -> Iterator[Key]:
+        """Profilers of groupings that will be computed, because they are not among those found."""
         for name, entry in self._kinds["grouping"].entries.items():
             for seed in entry.seeds:
                 key = Key("grouping", name, seed)
-                if key not in self.taken and not self._here.is_here(key):
+                if key not in found and not self._here.is_here(key):
                     yield from (below for below in self._here.below(key) if below.kind == "run")
 
     def told(self) -> str:

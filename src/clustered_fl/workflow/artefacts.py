@@ -1,7 +1,7 @@
 """The tables and figures of a plan: their inputs, parameters and files."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ FORMATS = {"figure": ("png", "pdf", "svg", "csv"), "table": ("csv", "md", "tex")
 class Artefacts:
     """The artefacts of some ledgers, with the functions that rules need.
 
+    Args:
+        left_out: names of entries of the ledgers; artefacts that show one are not made.
     Attributes:
         entries: those that can be made at this scale, by name.
     """
@@ -33,17 +35,22 @@ class Artefacts:
         results: str,
         settings: Settings,
         places: Places,
+        left_out: Collection[str] = (),
     ) -> None:
         self._kinds, self._results, self._settings = tuple(kinds), results, settings
         self._places = places
         named = {name: each for ledger in ledgers for name, each in ledger.artefacts.items()}
-        self.entries = {name: each for name, each in named.items() if self._is_made(each)}
+        self.entries = {name: each for name, each in named.items() if self._is_made(each, left_out)}
 
-    def _is_made(self, artefact: Artefact) -> bool:
-        """Whether any of its runs is trained at this scale, or it shows no runs."""
-        kinds = {kind.name: kind for kind in self._kinds}
-        runs = [kinds["run"][name] for name in kinds["run"].members(artefact.runs)]
-        return not runs or any(run.seeds for run in runs)
+    def _is_made(self, artefact: Artefact, left_out: Collection[str]) -> bool:
+        """Whether nothing it shows is left out, and one of its runs, if it has some, is made."""
+        shown = {
+            kind.name: kind.members(getattr(artefact, SECTIONS[kind.name])) for kind in self._kinds
+        }
+        if any(name in left_out for names in shown.values() for name in names):
+            return False
+        runs = {kind.name: kind for kind in self._kinds}["run"]
+        return not shown["run"] or any(runs[name].seeds for name in shown["run"])
 
     def require_notebooks(self) -> None:
         """Refuse a ledger that names a missing notebook, before anything is trained.

@@ -2,8 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +15,9 @@ from clustered_fl.data.dataset import header_of
 from clustered_fl.data.registry import read_registry
 from clustered_fl.errors import InputError
 from clustered_fl.files import recover
-from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.ledger.reading import load_ledgers, other_ledgers
 from clustered_fl.ledger.settings import Settings, read_settings
-from clustered_fl.ledger.written import SECTIONS, Ledger
+from clustered_fl.ledger.written import SECTIONS
 from clustered_fl.records import index
 from clustered_fl.records.archive import Key
 from clustered_fl.workflow.archived import Archives
@@ -55,6 +54,7 @@ class Plan:
     Attributes:
         ledgers: paper -> ledger, in the order of display.
         run, grouping, encoder, study: the entries to compute, each a `Kind`.
+        left_out: names of entries that are not finished, if only what is finished is shown.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class Plan:
         self.results = f"results/{settings.scale}"
         self.data = f"data/{settings.data_kind}"
         self._on_cluster = cluster
-        self.ledgers = _read(ledgers, settings.papers)
+        self.ledgers = load_ledgers(ledgers, settings.papers)
         self._registry = read_registry(registry) if registry else {}
         if registry:
-            check(self.ledgers, self._registry, _others(ledgers, self.ledgers))
+            check(self.ledgers, self._registry, other_ledgers(ledgers, self.ledgers))
         every = list(self.ledgers.values())
         self.encoder = self._kind("encoder", "encoders/{name}")
         self.study = self._kind("study", "studies/{name}")
@@ -84,12 +84,14 @@ class Plan:
                 getattr(self, kind).entries.update(entries)
         configs = [e.config for kind in (self.run, self.grouping) for e in kind.entries.values()]
         self.clients = Clients(configs, self.data, self.results)
-        self.artefacts = Artefacts(every, self.kinds, self.results, settings, places)
         self._present = Present(self.kinds, self.clients, self.data, forced, places)
         if settings.archive:
             recover(Path(places.made(f"figures/{settings.scale}")))
         published = [places.published(settings.scale, paper) for paper in self.ledgers]
         self.archives = Archives(self.kinds, self._present, published if settings.archive else [])
+        self.left_out = self.archives.leave_out_unfinished() if settings.finished else []
+        shown = every, self.kinds, self.results, settings, places, self.left_out
+        self.artefacts = Artefacts(*shown)
 
     def _kind(self, name: index.Kind, place: str) -> Kind:
         about = {"seeded": "seed" in place, "stand_ins": self.settings.data_source == "builtin"}
@@ -131,8 +133,7 @@ class Plan:
     @property
     def gpu(self) -> int:
         """GPUs that a training reserves, because jobs sharing one would slow each other down."""
-        wanted = {"cpu": False, "cuda": True, "auto": NVIDIA.exists()}
-        return int(wanted[self.settings.device])
+        return int({"cpu": False, "cuda": True, "auto": NVIDIA.exists()}[self.settings.device])
 
     def gpu_of_grouping(self, wildcards: Any) -> int:
         """The same for a grouping; without a network it uses the CPU."""
@@ -151,6 +152,11 @@ class Plan:
     def kind_of(self, name: str) -> Kind:
         """Kind of the entry with this name: run, grouping or encoder."""
         return next((kind for kind in self.kinds if name in kind.entries), self.run)
+
+    def computed(self, kind: Kind) -> list[str]:
+        """Names of the entries that rules may compute."""
+        every = self.archives.computed(kind) if kind is self.study else list(kind.entries)
+        return [] if self.settings.finished else every
 
     def _key(self, wildcards: Any) -> Key:
         kind, seed = self.kind_of(wildcards.name).name, getattr(wildcards, "seed", 0)
@@ -274,22 +280,3 @@ def planned(configuration: dict[str, Any], places: Places) -> Plan:
 
 def _families(kind: Kind) -> list[str]:
     return list(dict.fromkeys(entry.family for entry in kind.entries.values()))
-
-
-def _read(folder: Path, papers: tuple[str, ...] | None) -> dict[str, Ledger]:
-    """The requested ledgers, by year; InputError if one does not exist."""
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
-    for paper in papers or ():
-        if paper not in known:
-            raise InputError(f"there is no paper {paper!r}; allowed are {', '.join(known)}")
-    found = [load_ledger(folder / f"{paper}.yaml") for paper in papers or known]
-    return {ledger.paper: ledger for ledger in sorted(found, key=lambda each: each.year)}
-
-
-def _others(folder: Path, asked: Iterable[str]) -> dict[str, Ledger]:
-    """The other ledgers, as far as they can be read."""
-    found = {}
-    for path in sorted(folder.glob("*.yaml")):
-        with suppress(InputError):
-            found |= {} if path.stem in asked else {path.stem: load_ledger(path)}
-    return found

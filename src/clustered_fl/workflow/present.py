@@ -71,11 +71,13 @@ class Present:
         return self._header_of(Path(self._made(self.dataset(key)))).get("digest")
 
     def _is_valid(self, key: Key) -> bool:
+        return self.is_current(key) and all(map(self.is_valid, self.below(key)))
+
+    def is_current(self, key: Key) -> bool:
+        """Whether a record was made, here or elsewhere, with the plan's settings, code and data."""
         record = self._record(key)
-        if record.get("identity") != self.identity(*key):
-            return False
-        digest = record.get("data", {}).get("digest", "")
-        return self.are_at_hand(key, digest) and all(map(self.is_valid, self.below(key)))
+        same = record.get("identity") == self.identity(*key)
+        return same and self.are_at_hand(key, record.get("data", {}).get("digest", ""))
 
     def below(self, key: Key) -> list[Key]:
         """The records that a record depends on directly."""
