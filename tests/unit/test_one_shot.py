@@ -6,7 +6,7 @@ import pytest
 import torch
 from literal_cfl import NINE, make_engine
 
-from clustered_fl.engine import checkpoint
+from clustered_fl.engine import averaging, checkpoint
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.distances import components, same_group
 from clustered_fl.methods import (
@@ -89,7 +89,7 @@ def test_models_are_those_of_the_literal_algorithm(related, fraction, weighting)
 def test_a_mean_is_the_same_however_many_parameters_are_averaged_at_a_time(monkeypatch):
     engine, settings = make_engine(), one_shot.Settings(fraction=0.5, relatedness=uneven())
     expected = run(one_shot, engine, settings)
-    monkeypatch.setattr(one_shot, "COLUMNS", 2)
+    monkeypatch.setattr(averaging, "COLUMNS", 2)
     assert_same_run(run(one_shot, engine, settings), expected)
 
 

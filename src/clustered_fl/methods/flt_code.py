@@ -14,6 +14,7 @@ import torch
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
+from clustered_fl.engine.averaging import parts, weighted_sums
 from clustered_fl.engine.training import Engine
 from clustered_fl.methods import one_shot
 from clustered_fl.methods.one_shot import alike, share_of
@@ -68,11 +69,11 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
         return state, rows
     first = [state.tree[leaf].clients[0] for leaf in state.leaves]
     shares = np.stack([share_of(related[client], sizes, settings) for client in first])
-    _renew(state, now, torch.from_numpy(shares[:, now.clients]).to(now.updates))
+    _renew(state, now, shares[:, now.clients])
     return state, rows
 
 
-def _renew(state: State, now: Round, shares: Tensor) -> None:
+def _renew(state: State, now: Round, shares: np.ndarray) -> None:
     """Write the participants' models to their slots, and update the means.
 
     A model is the mean of slots, of which few change, so only differences are averaged. `shares`
@@ -83,7 +84,9 @@ def _renew(state: State, now: Round, shares: Tensor) -> None:
         trained_ = state.models[state.grouping[client]] + now.updates[place]
         torch.sub(trained_, slots[client], out=changes[place])
         slots[client] = trained_
-    state.models.addmm_(shares, changes)
+    sums = weighted_sums(shares, changes.device)
+    for part in parts(changes.shape[1]):
+        state.models[:, part] += sums(changes[:, part])
 
 
 def sweep(models: Tensor, shares: Tensor) -> None:

@@ -10,10 +10,10 @@ Two errors in print are corrected: the weights of lines 17 and 19 sum to far les
 """
 
 import numpy as np
-import torch
 from pydantic.dataclasses import dataclass
 
 from clustered_fl.data.shares import by_first_appearance
+from clustered_fl.engine.averaging import parts, weighted_sums
 from clustered_fl.engine.training import Engine
 from clustered_fl.errors import InputError
 from clustered_fl.methods.state import (
@@ -28,9 +28,6 @@ from clustered_fl.methods.state import (
     weights,
 )
 from clustered_fl.options import STRICT
-
-COLUMNS = 2**14
-"""Parameters averaged at a time, so that memory does not hold all models twice."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -85,10 +82,9 @@ def average(
         return
     sizes = engine.federation.sizes[now.clients]
     shares = [share_of(row, sizes, settings) for row in related[groups]]
-    share = torch.from_numpy(np.stack(shares)).to(now.updates)
-    for first in range(0, now.updates.shape[1], COLUMNS):
-        part = slice(first, first + COLUMNS)
-        state.models[groups, part] = share @ (state.models[own, part] + now.updates[:, part])
+    sums = weighted_sums(np.stack(shares), now.updates.device)
+    for part in parts(now.updates.shape[1]):
+        state.models[groups, part] = sums(state.models[own, part] + now.updates[:, part])
 
 
 def share_of(related: np.ndarray, sizes: np.ndarray, settings: RoundSettings) -> np.ndarray:

@@ -1,0 +1,45 @@
+"""Weighted sums of models: with and without skipping zeros, as added up one by one."""
+
+import numpy as np
+import pytest
+import torch
+
+from clustered_fl.engine.averaging import COLUMNS, SPARSE, parts, weighted_sums
+
+CPU = torch.device("cpu")
+DENSITIES = [0.0, SPARSE / 2, SPARSE * 2, 1.0]
+
+
+def shares_of(density: float, groups: int = 40, n: int = 50) -> np.ndarray:
+    """Weights that sum to one in each row with any."""
+    rng = np.random.default_rng(1)
+    raw = rng.uniform(0.5, 1.5, (groups, n)) * (rng.random((groups, n)) < density)
+    return raw / np.maximum(raw.sum(1, keepdims=True), 1e-9)
+
+
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_sums_are_those_of_a_loop(density, transposed):
+    shares, vectors = shares_of(density), torch.randn(50, 33)
+    given = vectors.T.contiguous().T if transposed else vectors
+    found = weighted_sums(shares, CPU)(given)
+    expected = np.zeros((40, 33))
+    for group, client in np.ndindex(shares.shape):
+        expected[group] += shares[group, client] * vectors[client].numpy().astype(np.float64)
+    assert found.dtype == torch.float32
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("density", DENSITIES[1:])
+def test_zeros_are_skipped_where_there_are_many(density):
+    """A model that is not finite reaches groups to which it is unrelated only by a full product."""
+    shares, vectors = shares_of(density), torch.randn(50, 3)
+    shares[:20, 7], vectors[7] = 0, torch.inf
+    unrelated = weighted_sums(shares, CPU)(vectors)[:20]
+    assert bool(unrelated.isfinite().all()) == (density < SPARSE)
+
+
+@pytest.mark.parametrize("parameters", [1, COLUMNS - 1, COLUMNS, 2 * COLUMNS + 5])
+def test_parts_cover_every_parameter_once(parameters):
+    found = [place for part in parts(parameters) for place in range(parameters)[part]]
+    assert found == list(range(parameters))
