@@ -6,12 +6,14 @@ from inspect import getsource
 import numpy as np
 import pytest
 import torch
+from numba import njit
 from test_engine import make_engine
 
 from clustered_fl.engine import compiled, dense_kernels
 from clustered_fl.engine.compiled_kernels import epoch_trainer
-from clustered_fl.engine.dense_kernels import BLOCK, Rule, Weights, descend, filled, stride
+from clustered_fl.engine.dense_kernels import BLOCK, descend, filled, stride
 from clustered_fl.engine.layout import plan
+from clustered_fl.engine.update_kernels import Adam, Sgd, Weights, after
 from clustered_fl.engine.vectors import LANES
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.files import digest
@@ -104,14 +106,46 @@ def test_one_pass_over_the_weights_equals_two_products(width, wanted, momentum, 
     moving = momentum * velocity + gradient if momentum else gradient
     expected = weight - 0.3 * moving, slope[:, :8] @ weight
     out = torch.empty(10 if wanted else 0, width)
-    rule = Rule(np.float32(0.3), np.float32(momentum), np.float32(proximal), 0.0)
-    held = Weights(*(t.numpy().ravel() for t in (weight, velocity, start)))
+    rule = Sgd(np.float32(0.3), np.float32(momentum), np.float32(proximal), 0.0)
+    none = torch.empty(0)
+    held = Weights(*(t.numpy().ravel() for t in (weight, velocity, none, start)))
     descend(x.numpy(), slope.numpy(), held, (0, 8), rule, out.numpy())
     torch.testing.assert_close(weight, expected[0], rtol=1e-5, atol=1e-5)
     if momentum:
         torch.testing.assert_close(velocity, moving, rtol=1e-5, atol=1e-5)
     if wanted:
         torch.testing.assert_close(out, expected[1], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("proximal", [0.0, 0.2])
+@pytest.mark.parametrize("steps", [0, 1, 1000])
+def test_a_step_of_adam_is_that_of_the_paper(steps, proximal) -> None:
+    """Kingma and Ba (2015), Algorithm 1, in double precision; FedProx pulls in the gradient."""
+    rng = torch.Generator().manual_seed(0)
+    x, slope = torch.randn(10, 32, generator=rng), torch.randn(10, 4, generator=rng)
+    weight, first, second, start = torch.randn(4, 4, 32, generator=rng)
+    second = second**2
+    was = [each.double() for each in (weight, first, second)]
+    gradient = (slope.t() @ x).double() + proximal * (was[0] - start)
+    means = 0.9 * was[1] + 0.1 * gradient, 0.999 * was[2] + 0.001 * gradient**2
+    direction = means[0] / (1 - 0.9 ** (steps + 1))
+    direction = direction / ((means[1] / (1 - 0.999 ** (steps + 1))).sqrt() + 1e-8)
+    bias = 1 / (1 - 0.9 ** (steps + 1)), 1 / (1 - 0.999 ** (steps + 1))
+    rule = Adam(np.float32(0.3), np.float32(proximal), 0.0, (0.9, 0.999), 1e-8, (1.0, 1.0))
+    corrected = following(rule, steps)
+    assert corrected == rule._replace(bias=pytest.approx(bias))
+    held = Weights(*(t.numpy().ravel() for t in (weight, first, second, start)))
+    descend(x.numpy(), slope.numpy(), held, (0, 4), corrected, torch.empty(0, 32).numpy())
+    for found, expected in zip(
+        (weight, first, second), (was[0] - 0.3 * direction, *means), strict=True
+    ):
+        torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@njit
+def following(rule: Adam, steps: int) -> Adam:
+    """The rule of a step."""
+    return after(rule, steps)
 
 
 def test_a_client_that_diverged_leaves_nothing_to_the_next() -> None:

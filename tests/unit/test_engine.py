@@ -160,7 +160,7 @@ ROUNDS = {
 }
 NETWORKS = [(name, {}) for name in sorted(MODELS)] + [("mlp", {"dropout": 0.5})]
 FIVES = {"mlp", "small_conv_net", "wide_conv_net", "le_net", "leaf_cnn"}
-COMPILED = {"sgd", "momentum", "fedprox"}
+COMPILED = {"sgd", "momentum", "fedprox", "adam"}
 
 
 def allowed(path: str, name: str, settings: str) -> bool:

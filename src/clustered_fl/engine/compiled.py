@@ -17,15 +17,16 @@ from clustered_fl.engine import (
     convolution_kernels,
     dense_kernels,
     layout,
+    update_kernels,
     vectors,
 )
 from clustered_fl.engine.compiled_kernels import Data, epoch_trainer, scorer
 from clustered_fl.engine.convolution_kernels import MARGIN
-from clustered_fl.engine.dense_kernels import Rule, Weights
 from clustered_fl.engine.layout import Buffers, carriers, plan
 from clustered_fl.engine.reused import Reused
-from clustered_fl.engine.sequential import Sequential
+from clustered_fl.engine.sequential import BETAS, EPSILON, Sequential
 from clustered_fl.engine.task import ImageTask
+from clustered_fl.engine.update_kernels import Adam, Sgd, Weights
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.files import digest
@@ -35,8 +36,8 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-_MODULES = compiled_kernels, convolution_kernels, dense_kernels, layout, vectors, dropout
-_CODE = digest([getsource(module) for module in _MODULES])
+_MODULES = compiled_kernels, convolution_kernels, dense_kernels, layout, update_kernels, vectors
+_CODE = digest([getsource(module) for module in (*_MODULES, dropout)])
 train_epoch, score = epoch_trainer(_CODE), scorer(_CODE)
 place, moved = carriers(_CODE)
 
@@ -48,17 +49,18 @@ class _Bench:
         task, batch = workload.task, workload.settings.batch_size
         largest = min(batch, max(len(rows) for rows in workload.federation.train))
         self.plan, self.batch = plan(workload.network, task.x.shape[2], largest), largest
-        sizes = [self.plan.parameters] * 3 + [self.plan.activations] * 2 + [self.plan.scratch]
+        sizes = [self.plan.parameters] * 4 + [self.plan.activations] * 2 + [self.plan.scratch]
+        sizes[2] *= workload.settings.optimiser == "adam"
         # PyTorch's memory begins at a multiple of 64 bytes, NumPy's does not.
         held = [torch.zeros(size).numpy() for size in sizes]
-        self.buffers = Buffers(Weights(*held[:3]), *held[3:])
+        self.buffers = Buffers(Weights(*held[:4]), *held[4:])
 
     def load(self, start: Tensor, settings: LocalSettings) -> None:
-        """Load a start model [P] and reset the momentum."""
-        parameters, velocity, began = self.buffers.weights
+        """Load a start model [P] and reset the optimiser."""
+        parameters, first, second, began = self.buffers.weights
         place(self.plan.layers, start.numpy(), parameters)
-        if settings.momentum:
-            velocity[:] = 0
+        if settings.momentum or settings.optimiser == "adam":
+            first[:] = second[:] = 0
         if settings.proximal:
             began[:] = parameters
 
@@ -75,18 +77,17 @@ class Compiled(Sequential):
         task, settings = workload.task, workload.settings
         scale, shift = 1 / (255 * task.deviation), task.mean / task.deviation
         self._data = Data(task.x.flatten(1).numpy(), np.float32(scale), np.float32(shift))
-        numbers = map(np.float32, (settings.lr, settings.momentum, settings.proximal))
-        self._rule, self._labels = Rule(*numbers, workload.network.dropout), task.y.numpy()
+        self._rule = _rule(settings, workload.network.dropout)
+        self._labels = task.y.numpy()
         self._memory = Reused()
 
     @staticmethod
     def supports(workload: Workload) -> bool:
-        """A `ConvNet` on a CPU, SGD on all layers, optionally with momentum and FedProx."""
+        """A `ConvNet` on a CPU, all layers by SGD, with momentum or not, or Adam; FedProx."""
         settings, task = workload.settings, workload.task
         if workload.device.type != "cpu" or not isinstance(task, ImageTask):
             return False
-        simple = settings.optimiser == "sgd" and settings.clip is None
-        plain = simple and settings.layers == "all"
+        plain = settings.clip is None and settings.layers == "all"
         return plain and isinstance(workload.network, ConvNet) and _is_even(workload)
 
     def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
@@ -119,11 +120,19 @@ class Compiled(Sequential):
         for epoch in range(workload.settings.epochs):
             rows = workload.order(client, round_, epoch)
             samples = rows, label_map[self._labels[rows]], workload.settings.batch_size
+            steps = epoch * len(workload.batches(rows))
             key = workload.dropout_key(client, round_, epoch) if self._rule.dropout else 0
             how = bench.plan.layers, bench.buffers, self._data
-            loss = train_epoch(*how, *samples, self._rule, key)
+            loss = train_epoch(*how, *samples, self._rule, key, steps)
         bench.moved(start, out)
         return loss / len(rows)
+
+
+def _rule(settings: LocalSettings, dropout: float) -> Sgd | Adam:
+    rate, momentum, proximal = map(np.float32, (settings.lr, settings.momentum, settings.proximal))
+    if settings.optimiser == "adam":
+        return Adam(rate, proximal, dropout, BETAS, EPSILON, bias=(1.0, 1.0))
+    return Sgd(rate, momentum, proximal, dropout)
 
 
 def _is_even(workload: Workload) -> bool:

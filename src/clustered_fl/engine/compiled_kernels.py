@@ -1,4 +1,4 @@
-"""A client's epoch of SGD as one compiled call; `engine.compiled` prepares the arguments.
+"""A client's epoch as one compiled call; `engine.compiled` prepares the arguments.
 
 Activations are [channels, height, width * batch] in convolutions (`convolution_kernels`) and
 [batch, units] in the dense layers that follow (`dense_kernels`).
@@ -12,21 +12,17 @@ from numpy import ndarray
 
 from clustered_fl.engine import convolution_kernels, dense_kernels
 from clustered_fl.engine.convolution_kernels import MARGIN, TAPS, Kernels, pitch, square
-from clustered_fl.engine.dense_kernels import (
-    Rule,
-    Weights,
-    compiled,
-    filled,
-    grouped,
-    hashed,
-    stride,
-)
+from clustered_fl.engine.dense_kernels import compiled, filled, grouped, hashed, stride
 from clustered_fl.engine.layout import Buffers
+from clustered_fl.engine.update_kernels import Adam, Sgd, Weights, after, step
 from clustered_fl.engine.vectors import LANES, load
 from clustered_fl.models.dropout import WORD
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
+
+
+Rule = Sgd | Adam
 
 
 class Data(NamedTuple):
@@ -48,9 +44,9 @@ def _part(buffer: ndarray, start: int, shape: tuple[int, ...]) -> ndarray:
 
 @compiled
 def _step(weights: Weights, first: int, gradient: ndarray, rule: Rule) -> None:
-    """SGD in place on the parameters from `first` on; `gradient` is padded with zeros."""
+    """A step in place on the parameters from `first` on; `gradient` is padded with zeros."""
     for i in range(0, len(gradient), LANES):
-        dense_kernels.sgd(weights, first + i, load(gradient, i), rule)
+        step(weights, first + i, load(gradient, i), rule)
 
 
 @compiled
@@ -188,9 +184,9 @@ def _connect_back(layer, buffers: Buffers, batch: int, rule: Rule, first: bool) 
 
 @compiled
 def _forward(
-    layers: ndarray, buffers: Buffers, count: int, key: int, step: int, rule: Rule
+    layers: ndarray, buffers: Buffers, count: int, key: int, number: int, rule: Rule
 ) -> None:
-    """Forward pass of a batch; dropout masks depend on the epoch's key and the step."""
+    """Forward pass of a batch; dropout masks depend on the epoch's key and the batch's number."""
     batch, convolutions = filled(count), 0
     for n in range(len(layers)):
         layer = layers[n]
@@ -203,7 +199,7 @@ def _forward(
         z = _connect(layer, buffers, batch)
         if n + 1 < len(layers):
             hidden = n - convolutions
-            stream = hashed(step + hashed(key + hidden & WORD) & WORD)
+            stream = hashed(number + hashed(key + hidden & WORD) & WORD)
             dense_kernels.activate(z, layer.outputs, count, stream, rule.dropout)
 
 
@@ -232,24 +228,25 @@ def epoch_trainer(code: str) -> Callable[..., float]:
     It trains the parameters in `buffers` in place and returns the cross-entropy summed over all
     samples, each before its own step. `layers` has dtype `LAYER`, convolutions first; `rows` and
     `targets` are samples in the order of training and their classes; `key` is the epoch's key for
-    dropout masks. `code` is a digest of this module and of those that it calls: Numba caches
-    compiled code on disk and detects changes only in the outermost function and its closure.
+    dropout masks; `steps` have been taken in former epochs. `code` is a digest of this module and
+    of those that it calls: Numba caches compiled code on disk and detects changes only in the
+    outermost function and its closure.
     """
 
     @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
-    def train_epoch(layers, buffers, data, rows, targets, batch_size, rule, key):  # noqa: ANN001, ANN202
+    def train_epoch(layers, buffers, data, rows, targets, batch_size, rule, key, steps):  # noqa: ANN001, ANN202
         _ = code
         last, loss = layers[len(layers) - 1], 0.0
-        for step in range(-(-len(rows) // batch_size)):
-            part = rows[step * batch_size : (step + 1) * batch_size]
-            wanted = targets[step * batch_size : (step + 1) * batch_size]
+        for n in range(-(-len(rows) // batch_size)):
+            part = rows[n * batch_size : (n + 1) * batch_size]
+            wanted = targets[n * batch_size : (n + 1) * batch_size]
             _gather(data, part, layers[0], buffers.values)
-            _forward(layers, buffers, len(part), key, step, rule)
+            _forward(layers, buffers, len(part), key, n, rule)
             shape = filled(len(part)), stride(last.outputs)
             scores = _part(buffers.values, last.output, shape)
             slope = _part(buffers.slopes, last.output, shape)
             loss += dense_kernels.cross_entropy(scores, wanted, last.outputs, slope)
-            _backward(layers, buffers, len(part), rule)
+            _backward(layers, buffers, len(part), after(rule, steps + n))
         return loss
 
     return train_epoch

@@ -5,14 +5,13 @@ multiple of `BLOCK`; the padding is 0 in every gradient, so no loop has a remain
 the loops are as fast as a BLAS, and compiled code needs no external calls.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import float32, njit
 from numba.extending import register_jitable
 from numpy import ndarray
 
-from clustered_fl.engine.vectors import LANES, VECTOR, fma, load, splat, spread, store
+from clustered_fl.engine.update_kernels import Adam, Sgd, Weights, step
+from clustered_fl.engine.vectors import LANES, fma, load, splat, spread, store
 from clustered_fl.models.dropout import WORD, mixed
 from clustered_fl.models.numerics import NUMERICS
 
@@ -28,23 +27,6 @@ second-level cache, and `BLOCK` samples into the first."""
 COLUMNS = 512
 """Inputs that `descend` processes together: ten samples fit into the first-level cache, 100 into
 the second."""
-
-
-class Weights(NamedTuple):
-    """Flat arrays of a network's parameters, their momentum, and the start model."""
-
-    parameters: ndarray
-    velocity: ndarray
-    start: ndarray
-
-
-class Rule(NamedTuple):
-    """Settings of SGD: learning rate, momentum, FedProx's mu, and the dropout probability."""
-
-    rate: float
-    momentum: float
-    proximal: float
-    dropout: float
 
 
 compiled = njit(fastmath=True, nogil=True, error_model="numpy")
@@ -103,28 +85,15 @@ def dense(x: ndarray, weight: ndarray, bias: ndarray, out: ndarray) -> None:
 
 
 @compiled
-def sgd(weights: Weights, i: int, gradient: VECTOR, rule: Rule) -> None:
-    """A step of SGD on the `LANES` parameters from `i` on, in place."""
-    parameters = load(weights.parameters, i)
-    if rule.proximal > 0:
-        pull = fma(splat(float32(-1)), load(weights.start, i), parameters)
-        gradient = fma(splat(rule.proximal), pull, gradient)
-    if rule.momentum > 0:
-        gradient = fma(splat(rule.momentum), load(weights.velocity, i), gradient)
-        store(weights.velocity, i, gradient)
-    store(weights.parameters, i, fma(splat(-rule.rate), gradient, parameters))
-
-
-@compiled
 def descend(
     x: ndarray,
     slope: ndarray,
     weights: Weights,
     place: tuple[int, int],
-    rule: Rule,
+    rule: Sgd | Adam,
     out: ndarray,
 ) -> None:
-    """A dense layer's input gradient and step of SGD in one pass over its weights.
+    """A dense layer's input gradient and step in one pass over its weights.
 
     `x` [B, I] is the input and `slope` [B, O or more] the gradient of the output. `place` is where
     the layer's weights [O, I] begin, and O. `out` receives the input's gradient [B, I] before
@@ -142,8 +111,8 @@ def descend(
                     _pass_on(slopes, o, weights.parameters, here, width, back, i)
                 gradients = _gradients(slopes, o, inputs, width, i)
                 for n in range(ROWS):
-                    sgd(weights, here + n * width, gradients[2 * n], rule)
-                    sgd(weights, here + n * width + LANES, gradients[2 * n + 1], rule)
+                    step(weights, here + n * width, gradients[2 * n], rule)
+                    step(weights, here + n * width + LANES, gradients[2 * n + 1], rule)
 
 
 @compiled

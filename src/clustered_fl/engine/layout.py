@@ -10,7 +10,8 @@ from numpy import ndarray
 from torch import nn
 
 from clustered_fl.engine.convolution_kernels import MARGIN, TAPS, pitch
-from clustered_fl.engine.dense_kernels import Weights, compiled, filled, grouped, stride
+from clustered_fl.engine.dense_kernels import compiled, filled, grouped, stride
+from clustered_fl.engine.update_kernels import Weights
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
@@ -26,7 +27,7 @@ class Buffers(NamedTuple):
     """Flat float32 arrays of one worker, each beginning at a multiple of 64 bytes.
 
     Attributes:
-        weights: the model, its momentum, and the start model.
+        weights: the model, the optimiser's means, and the start model.
         values, slopes: activations of one batch, and their gradients.
         scratch: for one layer's weight gradient.
     """

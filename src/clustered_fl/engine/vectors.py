@@ -105,6 +105,28 @@ def fma(context: BaseContext, x: _Vector, y: _Vector, z: _Vector) -> Any:
 
 
 @intrinsic
+def quotient(context: BaseContext, x: _Vector, y: _Vector) -> Any:
+    """Elementwise x divided by y, rounded correctly."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        return builder.fdiv(*arguments)
+
+    return VECTOR(VECTOR, VECTOR), code
+
+
+@intrinsic
+def root(context: BaseContext, x: _Vector) -> Any:
+    """Elementwise square root, rounded correctly."""
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        kind = ir.FunctionType(_FLOATS, [_FLOATS])
+        name = f"llvm.sqrt.v{LANES}f32"
+        return builder.call(builder.module.declare_intrinsic(name, fnty=kind), arguments)
+
+    return VECTOR(VECTOR), code
+
+
+@intrinsic
 def total(context: BaseContext, x: _Vector) -> Any:
     """The sum of a vector's numbers, in a fixed order."""
 

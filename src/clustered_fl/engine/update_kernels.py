@@ -1,0 +1,125 @@
+"""The step of an optimiser on `LANES` parameters: SGD with momentum, or Adam, with FedProx.
+
+A kernel calls `step` where it has computed a gradient, which so never goes through memory. The type
+of the rule decides at compile time which optimiser is compiled into the kernel.
+"""
+
+from typing import NamedTuple
+
+from numba import float32, njit, types
+from numba.extending import overload
+from numpy import ndarray
+
+from clustered_fl.engine.vectors import VECTOR, fma, load, quotient, root, splat, store
+from clustered_fl.models.numerics import NUMERICS
+
+__numerics__ = NUMERICS
+
+
+class Weights(NamedTuple):
+    """Flat arrays of a network.
+
+    Attributes:
+        parameters, start: the model, and the start model for FedProx.
+        first, second: means of gradients (SGD: its momentum) and, for Adam, of their squares.
+    """
+
+    parameters: ndarray
+    first: ndarray
+    second: ndarray
+    start: ndarray
+
+
+class Sgd(NamedTuple):
+    """Settings: learning rate, momentum, FedProx's mu, and the dropout probability."""
+
+    rate: float
+    momentum: float
+    proximal: float
+    dropout: float
+
+
+class Adam(NamedTuple):
+    """Settings of Adam (Kingma and Ba 2015, Algorithm 1).
+
+    Attributes:
+        rate, proximal, dropout: as of `Sgd`.
+        betas, epsilon: decay rates of the means, and the term added to the root.
+        bias: factors that correct the bias of the two means in this step.
+    """
+
+    rate: float
+    proximal: float
+    dropout: float
+    betas: tuple[float, float]
+    epsilon: float
+    bias: tuple[float, float]
+
+
+def after(rule: Sgd | Adam, steps: int) -> Sgd | Adam:
+    """The rule for the step that follows `steps` steps; for compiled code only."""
+    raise NotImplementedError
+
+
+def move(weights: Weights, i: int, parameters: VECTOR, gradient: VECTOR, rule: Sgd | Adam) -> None:
+    """Write the `parameters` from `i` on after a step; for compiled code only."""
+    raise NotImplementedError
+
+
+@njit
+def step(weights: Weights, i: int, gradient: VECTOR, rule: Sgd | Adam) -> None:
+    """A step in place on the `LANES` parameters from `i` on.
+
+    Neither this nor `move` returns a vector: that goes through memory, and takes ten times as long.
+    """
+    parameters = load(weights.parameters, i)
+    if rule.proximal > 0:
+        pull = fma(splat(float32(-1)), load(weights.start, i), parameters)
+        gradient = fma(splat(rule.proximal), pull, gradient)
+    move(weights, i, parameters, gradient, rule)
+
+
+def _sgd(weights, i, parameters, gradient, rule):  # noqa: ANN001, ANN202
+    if rule.momentum > 0:
+        gradient = fma(splat(rule.momentum), load(weights.first, i), gradient)
+        store(weights.first, i, gradient)
+    store(weights.parameters, i, fma(splat(-rule.rate), gradient, parameters))
+
+
+def _adam(weights, i, parameters, gradient, rule):  # noqa: ANN001, ANN202
+    zero = splat(float32(0))
+    new, kept = splat(float32(1 - rule.betas[0])), splat(float32(rule.betas[0]))
+    first = fma(new, gradient, fma(kept, load(weights.first, i), zero))
+    new, kept = splat(float32(1 - rule.betas[1])), splat(float32(rule.betas[1]))
+    squared = fma(gradient, gradient, zero)
+    second = fma(new, squared, fma(kept, load(weights.second, i), zero))
+    store(weights.first, i, first)
+    store(weights.second, i, second)
+    scale = root(fma(splat(float32(rule.bias[1])), second, zero))
+    below = fma(splat(float32(1)), scale, splat(float32(rule.epsilon)))
+    direction = quotient(fma(splat(float32(rule.bias[0])), first, zero), below)
+    store(weights.parameters, i, fma(splat(-rule.rate), direction, parameters))
+
+
+def _same(rule, steps):  # noqa: ANN001, ANN202
+    return rule
+
+
+def _corrected(rule, steps):  # noqa: ANN001, ANN202
+    first, second = rule.betas
+    bias = 1 / (1 - first ** (steps + 1)), 1 / (1 - second ** (steps + 1))
+    return Adam(rule.rate, rule.proximal, rule.dropout, rule.betas, rule.epsilon, bias)
+
+
+def _is_adam(rule: types.Type) -> bool:
+    return getattr(rule, "instance_class", None) is Adam
+
+
+@overload(move)
+def _move(weights, i, parameters, gradient, rule):  # noqa: ANN001, ANN202
+    return _adam if _is_adam(rule) else _sgd
+
+
+@overload(after)
+def _after(rule, steps):  # noqa: ANN001, ANN202
+    return _corrected if _is_adam(rule) else _same
