@@ -146,6 +146,15 @@ def test_each_choice_is_drawn_once_and_the_usual_one_first(played):
     assert all(choice.endswith("(default)") for choice in usual.values())
     runs = [run for own in variables["accuracy"].values() for run in own.values()]
     assert variables["named"]["run"].tolist() == [name for run in runs for name in members(run)]
+    ends = variables["ends"]
+    assert {*zip(ends["question"], ends["choice"], strict=True)} == set(variables["pairs"][1])
+
+
+def test_participation_and_what_was_just_trained_have_a_panel_each(played):
+    variables = played.variables("repa_fig5")
+    titles = [axis.get_title() for axis in variables["axes"]]
+    assert titles == [*variables["groups"], "40 %: each client compared with itself"]
+    assert all(axis.lines for axis in variables["axes"])
 
 
 def test_agreement_with_groups_that_differ_in_names_is_that_of_the_records(played, made):
