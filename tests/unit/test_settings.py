@@ -49,6 +49,7 @@ def test_committed_configuration_is_allowed_and_offline():
         ({"seeds": 0}, "seeds = 0 is not allowed: input should be greater than or equal to 1"),
         ({"seeds": "all"}, "seeds = 'all' is not allowed: input should be a valid integer"),
         ({"archive": "old"}, "archive = 'old' is not allowed: input should be a valid boolean"),
+        ({"finished": []}, "finished = [] is not allowed: input should be a valid boolean"),
         ({"source": "mirror"}, "source=mirror needs mirror=<folder>"),
         (
             {"scale": "desktop", "mirror": "/no/such/folder"},

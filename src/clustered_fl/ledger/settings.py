@@ -80,8 +80,8 @@ def read_settings(content: dict[str, Any]) -> Settings:
 
     Raises: InputError if a key or a value is not allowed, or the mirror is missing.
     """
-    texts = {"true": True, "false": False}  # as the command line gives them
-    told = {key: texts[content[key]] for key in SWITCHES if content.get(key) in texts}
+    texts = "true", "false"  # as the command line gives them
+    told = {key: content[key] == "true" for key in SWITCHES if content.get(key) in texts}
     settings = validated(Settings, "the configuration", content | told, "key")
     if "mirror" in content and settings.mirror is None:  # `mirror=$UNSET` would download
         raise InputError("mirror is empty; give mirror=<folder>, or leave it out to download")
