@@ -101,8 +101,7 @@ class Compiled(Sequential):
 
     def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
         """A function from rows to scores [n, classes] under a model [P], without dropout."""
-        bench, rule = self.workers.own(_Bench), self._rule._replace(dropout=0.0)
-        bench.load(model, self.workload.settings)
+        bench, rule = self.loaded(model), self._rule._replace(dropout=0.0)
         classes = int(bench.plan.layers[-1].outputs)
 
         def scores(rows: np.ndarray) -> Tensor:
@@ -113,9 +112,14 @@ class Compiled(Sequential):
 
         return scores
 
+    def loaded(self, start: Tensor) -> _Bench:
+        """This thread's buffers with a start model [P]."""
+        bench = self.workers.own(_Bench)
+        bench.load(start, self.workload.settings)
+        return bench
+
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
-        workload, bench = self.workload, self.workers.own(_Bench)
-        bench.load(start, workload.settings)
+        workload, bench = self.workload, self.loaded(start)
         label_map = workload.federation.label_maps[client]
         for epoch in range(workload.settings.epochs):
             rows = workload.order(client, round_, epoch)

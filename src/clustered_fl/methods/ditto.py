@@ -13,7 +13,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from clustered_fl.engine.compiled import Compiled, _Bench, place, train_epoch
+from clustered_fl.engine.compiled import Compiled, _Bench, place
 from clustered_fl.engine.sequential import Descend, Sequential, Update
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workers import Worker, Workers
@@ -95,16 +95,8 @@ class PulledCompiled(Compiled):
         super().__init__(workload, workers)
         self._centre = centre
 
-    def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
-        """One client's update, as `Compiled` computes it."""
-        workload, bench = self.workload, self.workers.own(_Bench)
-        bench.load(start, workload.settings)
+    def loaded(self, start: Tensor) -> _Bench:
+        """This thread's buffers with a start model [P] and the centre."""
+        bench = super().loaded(start)
         place(bench.plan.layers, self._centre.numpy(), bench.buffers.weights.start)
-        for epoch in range(workload.settings.epochs):
-            rows = workload.order(client, round_, epoch)
-            labels = workload.federation.label_maps[client][self._labels[rows]]
-            key = workload.dropout_key(client, round_, epoch) if self._rule.dropout else 0
-            given = (self._data, rows, labels, workload.settings.batch_size, self._rule, key)
-            loss = train_epoch(bench.plan.layers, bench.buffers, *given)
-        bench.moved(start, out)
-        return loss / len(rows)
+        return bench
