@@ -26,7 +26,7 @@ from clustered_fl.engine.layout import Buffers, carriers, plan
 from clustered_fl.engine.reused import Reused
 from clustered_fl.engine.sequential import BETAS, EPSILON, Sequential
 from clustered_fl.engine.task import ImageTask
-from clustered_fl.engine.update_kernels import Adam, Sgd, Weights
+from clustered_fl.engine.update_kernels import Adam, Rule, Sgd, Weights
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.files import digest
@@ -49,8 +49,9 @@ class _Bench:
         task, batch = workload.task, workload.settings.batch_size
         largest = min(batch, max(len(rows) for rows in workload.federation.train))
         self.plan, self.batch = plan(workload.network, task.x.shape[2], largest), largest
-        sizes = [self.plan.parameters] * 4 + [self.plan.activations] * 2 + [self.plan.scratch]
-        sizes[2] *= workload.settings.optimiser == "adam"
+        model = self.plan.parameters
+        squares = model if workload.settings.optimiser == "adam" else 0
+        sizes = [model, model, squares, model, *[self.plan.activations] * 2, self.plan.scratch]
         # PyTorch's memory begins at a multiple of 64 bytes, NumPy's does not.
         held = [torch.zeros(size).numpy() for size in sizes]
         self.buffers = Buffers(Weights(*held[:4]), *held[4:])
@@ -124,15 +125,14 @@ class Compiled(Sequential):
         for epoch in range(workload.settings.epochs):
             rows = workload.order(client, round_, epoch)
             samples = rows, label_map[self._labels[rows]], workload.settings.batch_size
-            steps = epoch * len(workload.batches(rows))
             key = workload.dropout_key(client, round_, epoch) if self._rule.dropout else 0
             how = bench.plan.layers, bench.buffers, self._data
-            loss = train_epoch(*how, *samples, self._rule, key, steps)
+            loss = train_epoch(*how, *samples, self._rule, key, epoch)
         bench.moved(start, out)
         return loss / len(rows)
 
 
-def _rule(settings: LocalSettings, dropout: float) -> Sgd | Adam:
+def _rule(settings: LocalSettings, dropout: float) -> Rule:
     rate, momentum, proximal = map(np.float32, (settings.lr, settings.momentum, settings.proximal))
     if settings.optimiser == "adam":
         return Adam(rate, proximal, dropout, BETAS, EPSILON, bias=(1.0, 1.0))

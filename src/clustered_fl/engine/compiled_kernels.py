@@ -14,15 +14,12 @@ from clustered_fl.engine import convolution_kernels, dense_kernels
 from clustered_fl.engine.convolution_kernels import MARGIN, TAPS, Kernels, pitch, square
 from clustered_fl.engine.dense_kernels import compiled, filled, grouped, hashed, stride
 from clustered_fl.engine.layout import Buffers
-from clustered_fl.engine.update_kernels import Adam, Sgd, Weights, after, step
+from clustered_fl.engine.update_kernels import Rule, Weights, after, step
 from clustered_fl.engine.vectors import LANES, load
 from clustered_fl.models.dropout import WORD
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
-
-
-Rule = Sgd | Adam
 
 
 class Data(NamedTuple):
@@ -228,16 +225,17 @@ def epoch_trainer(code: str) -> Callable[..., float]:
     It trains the parameters in `buffers` in place and returns the cross-entropy summed over all
     samples, each before its own step. `layers` has dtype `LAYER`, convolutions first; `rows` and
     `targets` are samples in the order of training and their classes; `key` is the epoch's key for
-    dropout masks; `steps` have been taken in former epochs. `code` is a digest of this module and
+    dropout masks, and `epoch` the number of former epochs. `code` is a digest of this module and
     of those that it calls: Numba caches compiled code on disk and detects changes only in the
     outermost function and its closure.
     """
 
     @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
-    def train_epoch(layers, buffers, data, rows, targets, batch_size, rule, key, steps):  # noqa: ANN001, ANN202
+    def train_epoch(layers, buffers, data, rows, targets, batch_size, rule, key, epoch):  # noqa: ANN001, ANN202
         _ = code
         last, loss = layers[len(layers) - 1], 0.0
-        for n in range(-(-len(rows) // batch_size)):
+        batches = -(-len(rows) // batch_size)
+        for n in range(batches):
             part = rows[n * batch_size : (n + 1) * batch_size]
             wanted = targets[n * batch_size : (n + 1) * batch_size]
             _gather(data, part, layers[0], buffers.values)
@@ -246,7 +244,7 @@ def epoch_trainer(code: str) -> Callable[..., float]:
             scores = _part(buffers.values, last.output, shape)
             slope = _part(buffers.slopes, last.output, shape)
             loss += dense_kernels.cross_entropy(scores, wanted, last.outputs, slope)
-            _backward(layers, buffers, len(part), after(rule, steps + n))
+            _backward(layers, buffers, len(part), after(rule, epoch * batches + n))
         return loss
 
     return train_epoch

@@ -10,7 +10,7 @@ from numba import float32, njit
 from numba.extending import register_jitable
 from numpy import ndarray
 
-from clustered_fl.engine.update_kernels import Adam, Sgd, Weights, step
+from clustered_fl.engine.update_kernels import Rule, Weights, step
 from clustered_fl.engine.vectors import LANES, fma, load, splat, spread, store
 from clustered_fl.models.dropout import WORD, mixed
 from clustered_fl.models.numerics import NUMERICS
@@ -90,7 +90,7 @@ def descend(
     slope: ndarray,
     weights: Weights,
     place: tuple[int, int],
-    rule: Sgd | Adam,
+    rule: Rule,
     out: ndarray,
 ) -> None:
     """A dense layer's input gradient and step in one pass over its weights.

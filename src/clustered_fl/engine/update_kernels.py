@@ -56,18 +56,21 @@ class Adam(NamedTuple):
     bias: tuple[float, float]
 
 
-def after(rule: Sgd | Adam, steps: int) -> Sgd | Adam:
+Rule = Sgd | Adam
+
+
+def after(rule: Rule, steps: int) -> Rule:
     """The rule for the step that follows `steps` steps; for compiled code only."""
     raise NotImplementedError
 
 
-def move(weights: Weights, i: int, parameters: VECTOR, gradient: VECTOR, rule: Sgd | Adam) -> None:
+def move(weights: Weights, i: int, parameters: VECTOR, gradient: VECTOR, rule: Rule) -> None:
     """Write the `parameters` from `i` on after a step; for compiled code only."""
     raise NotImplementedError
 
 
 @njit
-def step(weights: Weights, i: int, gradient: VECTOR, rule: Sgd | Adam) -> None:
+def step(weights: Weights, i: int, gradient: VECTOR, rule: Rule) -> None:
     """A step in place on the `LANES` parameters from `i` on.
 
     Neither this nor `move` returns a vector: that goes through memory, and takes ten times as long.

@@ -10,7 +10,6 @@ from clustered_fl.ledger.schema import Scale
 from clustered_fl.options import Strict, validated
 
 Source = Literal["builtin", "mirror", "download"]
-SWITCHES = ("archive", "finished")
 
 
 class Settings(Strict):
@@ -81,7 +80,8 @@ def read_settings(content: dict[str, Any]) -> Settings:
     Raises: InputError if a key or a value is not allowed, or the mirror is missing.
     """
     texts = "true", "false"  # as the command line gives them
-    told = {key: content[key] == "true" for key in SWITCHES if content.get(key) in texts}
+    switches = [key for key, field in Settings.model_fields.items() if field.annotation is bool]
+    told = {key: content[key] == "true" for key in switches if content.get(key) in texts}
     settings = validated(Settings, "the configuration", content | told, "key")
     if "mirror" in content and settings.mirror is None:  # `mirror=$UNSET` would download
         raise InputError("mirror is empty; give mirror=<folder>, or leave it out to download")

@@ -38,8 +38,7 @@ class Archives:
     @cached_property
     def taken(self) -> set[Key]:
         """Keys of the restored records."""
-        known = (key for own in self._files.values() for key in own)
-        found = {key for key in known if self.has(key) and not self._here.is_here(key)}
+        found = {key for key in self._places if self.has(key) and not self._here.is_here(key)}
         return found - set(self._needed_to_compute(found))
 
     def has(self, key: Key) -> bool:

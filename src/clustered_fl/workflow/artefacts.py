@@ -44,13 +44,11 @@ class Artefacts:
 
     def _is_made(self, artefact: Artefact, left_out: Collection[str]) -> bool:
         """Whether nothing it shows is left out, and one of its runs, if it has some, is made."""
-        shown = {
-            kind.name: kind.members(getattr(artefact, SECTIONS[kind.name])) for kind in self._kinds
-        }
-        if any(name in left_out for names in shown.values() for name in names):
-            return False
-        runs = {kind.name: kind for kind in self._kinds}["run"]
-        return not shown["run"] or any(runs[name].seeds for name in shown["run"])
+        reads = self._reads(artefact)
+        shown = [(kind, name) for kind, names in reads for name in kind.members(names)]
+        runs = [kind[name] for kind, name in shown if kind.name == "run"]
+        whole = not any(name in left_out for _, name in shown)
+        return whole and (not runs or any(run.seeds for run in runs))
 
     def require_notebooks(self) -> None:
         """Refuse a ledger that names a missing notebook, before anything is trained.
@@ -71,18 +69,18 @@ class Artefacts:
             scale, known = self._settings.scale, ", ".join(self.entries)
             raise InputError(f"there is no artefact {name!r} at scale {scale}; allowed are {known}")
 
-    def _reads(self, name: str) -> list[tuple[Kind, list[str]]]:
-        return [(kind, getattr(self.entries[name], SECTIONS[kind.name])) for kind in self._kinds]
+    def _reads(self, artefact: Artefact) -> list[tuple[Kind, list[str]]]:
+        return [(kind, getattr(artefact, SECTIONS[kind.name])) for kind in self._kinds]
 
     def records(self, name: str) -> pd.DataFrame:
         """The index of all records that a notebook reads."""
-        parts = self._reads(name)
+        parts = self._reads(self.entries[name])
         rows = (row for kind, names in parts for row in kind.records(names))
         return index.build(rows, self._places.prefix)
 
     def inputs(self, wildcards: Any) -> list[str]:
         """The files of these records."""
-        parts = self._reads(wildcards.artefact)
+        parts = self._reads(self.entries[wildcards.artefact])
         return [file for kind, names in parts for file in kind.files_of(names)]
 
     def notebook(self, wildcards: Any) -> str:
@@ -132,7 +130,7 @@ class Artefacts:
         Snakemake does not recreate missing intermediate files, such as a deleted table of a study.
         """
         chosen = [name for name in names if name in self.entries]
-        reads = [read for name in chosen for read in self._reads(name)]
+        reads = [read for name in chosen for read in self._reads(self.entries[name])]
         studies = [f for kind, own in reads if kind.name == "study" for f in kind.files_of(own)]
         return [*self.files(chosen), *dict.fromkeys(studies)] if chosen else []
 

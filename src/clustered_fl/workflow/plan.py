@@ -90,8 +90,7 @@ class Plan:
         published = [places.published(settings.scale, paper) for paper in self.ledgers]
         self.archives = Archives(self.kinds, self._present, published if settings.archive else [])
         self.left_out = self.archives.leave_out_unfinished() if settings.finished else []
-        shown = every, self.kinds, self.results, settings, places, self.left_out
-        self.artefacts = Artefacts(*shown)
+        self.artefacts = Artefacts(every, self.kinds, self.results, settings, places, self.left_out)
 
     def _kind(self, name: index.Kind, place: str) -> Kind:
         about = {"seeded": "seed" in place, "stand_ins": self.settings.data_source == "builtin"}
@@ -133,7 +132,8 @@ class Plan:
     @property
     def gpu(self) -> int:
         """GPUs that a training reserves, because jobs sharing one would slow each other down."""
-        return int({"cpu": False, "cuda": True, "auto": NVIDIA.exists()}[self.settings.device])
+        wanted = {"cpu": False, "cuda": True, "auto": NVIDIA.exists()}
+        return int(wanted[self.settings.device])
 
     def gpu_of_grouping(self, wildcards: Any) -> int:
         """The same for a grouping; without a network it uses the CPU."""
