@@ -82,7 +82,7 @@ def published(scope, tmp_path):
 
 def test_pictures_tables_verdicts_records_and_pages_are_published(published):
     own = {"index.html", "runs.html", "verdicts.csv", "scorecard.md", "summary.json", "README.md"}
-    suffixes = ("png", "svg", "csv", "html", "ipynb")
+    suffixes = ("png", "csv", "html", "ipynb")
     own |= {archive.FILE, *(f"toy_fig1.{suffix}" for suffix in suffixes)}
     own |= {f"toy_table1.{suffix}" for suffix in ("csv", "md", "html", "ipynb")}
     assert contents(published).keys() == FRONT | {f"toy/{name}" for name in own}
@@ -182,7 +182,7 @@ def test_readme_of_all_scales_counts_verdicts_and_links_to_every_paper(published
 
 def test_a_readme_about_something_else_is_not_replaced(published, scope):
     before = contents(published)
-    (scope.results / "artefacts/toy_fig1/toy_fig1.svg").write_text("a new figure")
+    (scope.results / "artefacts/toy_fig1/toy_fig1.csv").write_text("a new figure")
     (published.parent / "README.md").write_text("# My project\n")
     with pytest.raises(InputError, match="README.md is not about published results"):
         publish(scope, published)
@@ -343,7 +343,7 @@ def test_what_fails_late_changes_no_paper(published, scope, other):
     """All papers and their front pages are replaced at once."""
     before = contents(published)
     (other.results / "artefacts/other_fig1/other_fig1.png").write_text("no picture")
-    (scope.results / "artefacts/toy_fig1/toy_fig1.svg").write_text("a new figure")
+    (scope.results / "artefacts/toy_fig1/toy_fig1.csv").write_text("a new figure")
     both = replace(scope, ledgers=(LEDGER, *other.ledgers))
     write_verdicts(
         scope.results / "verdicts.csv",
@@ -443,17 +443,17 @@ def test_what_an_interruption_left_is_no_paper(published, other):
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        ({"LIMIT_MB": 0.1}, r"would hold 39 files of \d\.\d MB, allowed are 400 and 0.1 MB; "),
-        ({"LIMIT_FILES": 38}, r"would hold 39 files of \d\.\d MB, allowed are 38 and 25 MB; "),
+        ({"LIMIT_MB": 0.1}, r"would hold 37 files of \d\.\d MB, allowed are 400 and 0.1 MB; "),
+        ({"LIMIT_FILES": 36}, r"would hold 37 files of \d\.\d MB, allowed are 36 and 25 MB; "),
     ],
 )
 def test_what_is_too_large_is_not_published(published, other, monkeypatch, limits, sentence):
     """All papers together are too large, so that the last one is refused."""
-    (other.results / "artefacts/other_fig1/other_fig1.svg").write_text("x" * 300_000)
+    (other.results / "artefacts/other_fig1/other_fig1.csv").write_text("x" * 300_000)
     before = contents(published)
     for name, limit in limits.items():
         monkeypatch.setattr(publishing, name, limit)
-    largest = r"the largest is other_fig1.svg with 0.3 MB"
+    largest = r"the largest is other_fig1.csv with 0.3 MB"
     with pytest.raises(InputError, match=sentence + largest):
         publish(other, published)
     assert contents(published) == before

@@ -1,12 +1,15 @@
 """Thinned records: fewer numbers, equally many rows, sealed."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from playing import NOTEBOOKS, code_cells
 from tiny_results import write_run
 
+from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.records import archive, seal
 from clustered_fl.records.archive import Key, pack
 from clustered_fl.records.reading import (
@@ -14,6 +17,8 @@ from clustered_fl.records.reading import (
     load_rounds,
     write_rounds,
 )
+from clustered_fl.records.relatedness import load_comparisons
+from clustered_fl.records.thinning import without_cosines
 
 KEY = Key("run", "one", 0)
 ROWS = [
@@ -75,3 +80,39 @@ def test_a_record_without_digests_stays_as_it_is(tmp_path):
     write_run(tmp_path / "old")
     packed = pack(KEY, "one", tmp_path / "old", "", metrics=["group"])
     assert packed.files["rounds.parquet"] == (tmp_path / "old/rounds.parquet").read_bytes()
+
+
+def measured(folder, columns):
+    """A sealed grouping with these comparisons."""
+    folder.mkdir()
+    pd.DataFrame(columns).to_parquet(folder / "comparisons.parquet")
+    seal.write(folder, {"groups": [0]}, {"seconds": 2}, ["comparisons.parquet"])
+    return pack(Key("grouping", "one", 0), "one", folder, "")
+
+
+def test_cosines_are_left_out_and_other_measurements_stay(tmp_path):
+    whole = {"measure": ["cosine", "labels", "tests"], "first": [0, 1, 2], "value": [0.5, 3.0, 7.0]}
+    packed = measured(tmp_path / "whole", whole)
+    less = packed._replace(files=without_cosines(packed.files))
+    archive.unpack(less, tmp_path / "there")
+    found = load_comparisons(tmp_path / "there")
+    pd.testing.assert_frame_equal(found, pd.DataFrame(whole)[1:].reset_index(drop=True))
+    assert load_record(tmp_path / "there")["cost"]["seconds"] == 2
+    assert without_cosines(less.files) == less.files
+
+
+@pytest.mark.parametrize("columns", [{"k": [1, 2]}, {"measure": ["labels"], "value": [1.0]}])
+def test_a_grouping_without_cosines_stays_as_it_is(tmp_path, columns):
+    packed = measured(tmp_path / "plain", columns)
+    assert without_cosines(packed.files) == packed.files
+
+
+def test_cosines_that_a_notebook_reads_are_kept():
+    ledger = load_ledger(Path(__file__).parents[2] / "config/papers/repa.yaml")
+    needed, reading = set(), ("likeness.by_seed", "correlation.over_rounds", "profiles.pairwise")
+    for artefact in ledger.artefacts.values():
+        code = "".join(cell["source"] for cell in code_cells(NOTEBOOKS / artefact.notebook))
+        if any(name in code for name in reading):
+            # Of the grouping "sizes", only numbers of test images are read.
+            needed |= {*artefact.groupings} - {artefact.parameters.get("sizes")}
+    assert needed == {name for name, each in ledger.groupings.items() if each.cosines}

@@ -139,6 +139,11 @@ class Grouping(Computed, GroupingConfiguration):
         default=False,
         description="whether a figure shows what clients sent, which is then published",
     )
+    cosines: bool = Field(
+        default=False,
+        description="whether a figure or claim reads the cosines of pairs of clients, which are then "
+        "published",
+    )
 
 
 class Study(Strict):

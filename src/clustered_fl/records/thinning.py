@@ -1,8 +1,9 @@
-"""Records of runs with fewer numbers, for archives.
+"""Records with fewer numbers, for archives.
 
 Losses and norms of every client or group in every round fill nine tenths of an archive, while the
 figures, tables and claims of most papers read accuracies and groups alone. Rows of other metrics
-stay, because trainings are counted by them; their values become NaN, except in the last round.
+stay, because trainings are counted by them; their values become NaN, except in the last round. Cosines of pairs of clients fill a third
+of an archive of groupings, and few figures and claims read them.
 """
 
 import json
@@ -14,11 +15,13 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from clustered_fl.records import seal
 from clustered_fl.records.measurements import SCHEMA
 from clustered_fl.records.reading import COST, RECORD, ROUNDS
+from clustered_fl.records.relatedness import COMPARISONS
 
 
 def thinned(files: Mapping[str, bytes], kept: Collection[str]) -> Mapping[str, bytes]:
@@ -35,6 +38,23 @@ def thinned(files: Mapping[str, bytes], kept: Collection[str]) -> Mapping[str, b
     if not dropped.any():
         return files
     less = {**files, ROUNDS: _packed(rounds.assign(value=rounds["value"].mask(dropped)))}
+    return _sealed(record, cost, {name: less[name] for name in less.keys() - {RECORD, COST}})
+
+
+def without_cosines(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """The files of a grouping, sealed anew, without cosines of pairs of clients.
+
+    Records that have none, or no digests, come back as they are.
+    """
+    record, cost = (json.loads(files[name]) for name in (RECORD, COST))
+    if COMPARISONS not in files or "digest" not in record:
+        return files
+    table = parquet.read_table(BytesIO(files[COMPARISONS]))
+    if "measure" not in table.column_names or "cosine" not in table["measure"].to_pylist():
+        return files
+    with BytesIO() as buffer:
+        parquet.write_table(table.filter(pc.field("measure") != "cosine"), buffer)
+        less = {**files, COMPARISONS: buffer.getvalue()}
     return _sealed(record, cost, {name: less[name] for name in less.keys() - {RECORD, COST}})
 
 

@@ -1,7 +1,7 @@
 """What is committed of the results: of each paper its pages, pictures, tables and records.
 
-Nothing else writes to `figures/`. PDF and LaTeX are left out, because SVG and Markdown show the
-same.
+Nothing else writes to `figures/`. SVG, PDF and LaTeX are left out, because PNG and Markdown show the
+same; an archive redraws them without training.
 """
 
 import shutil
@@ -18,7 +18,7 @@ from clustered_fl.report import readme, site
 from clustered_fl.report.folder import MARK, require_report
 from clustered_fl.report.scope import Scope
 
-SUFFIXES = ("html", "ipynb", "csv", "png", "svg", "md")
+SUFFIXES = ("html", "ipynb", "csv", "png", "md")
 LIMIT_MB, LIMIT_FILES = 25, 400
 
 

@@ -12,6 +12,7 @@ from clustered_fl.ledger.written import Ledger
 from clustered_fl.records.archive import Key, Packed, pack
 from clustered_fl.records.reading import RECORD
 from clustered_fl.records.relatedness import SIGNATURES
+from clustered_fl.records.thinning import without_cosines
 
 VERDICTS = "verdicts.csv"
 
@@ -62,18 +63,21 @@ class Scope:
     def packed(self, ledger: Ledger) -> dict[Key, Packed]:
         """All records of a paper that were computed.
 
-        Signatures of clients can be large; the ledger says which of them a figure shows.
+        Signatures and cosines of clients can be large; the ledger says which of them are read.
         """
         made_by = f"clustered-fl {version('clustered-fl')}"
-        shown = {name for name, grouping in ledger.groupings.items() if grouping.signatures}
-        own = {*ledger.computed}
+        groupings = ledger.groupings.items()
+        own, shown = {*ledger.computed}, {name for name, each in groupings if each.signatures}
+        unread = {name for name, each in groupings if not each.cosines}
         found = {}
         for row in self.records.itertuples():
             folder = Path(row.folder)
             if row.entry in own and (folder / RECORD).exists():
                 key = Key(row.kind, row.name, row.seed)
                 left_out = () if row.name in shown else (SIGNATURES,)
-                found[key] = pack(key, row.entry, folder, made_by, left_out, ledger.archived)
+                packed = pack(key, row.entry, folder, made_by, left_out, ledger.archived)
+                less = without_cosines(packed.files) if row.name in unread else packed.files
+                found[key] = packed._replace(files=less)
         return found
 
 

@@ -147,4 +147,5 @@ def _landscape(problem: Problem, axis: np.ndarray) -> pd.DataFrame:
     table = pd.DataFrame(theta, columns=["theta1", "theta2"])
     for group in (0, 1):
         table[f"risk_group{group}"] = risks[:, problem.groups == group].mean(axis=1)
-    return table.assign(risk_mean=risks.mean(axis=1), vanishes=(risks == 0).all(axis=1))
+    table = table.astype(np.float32).assign(risk_mean=risks.mean(axis=1).astype(np.float32))
+    return table.assign(vanishes=(risks == 0).all(axis=1))
