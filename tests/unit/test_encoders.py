@@ -32,9 +32,11 @@ MODELS = {
 
 
 def build(name, seed=0):
+    """A network in the memory format of training: rounding depends on it, and Adam amplifies it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return build_autoencoder(image_shape=SHAPE, **MODELS[name]).eval()
+        network = build_autoencoder(image_shape=SHAPE, **MODELS[name]).eval()
+        return network.to(memory_format=torch.channels_last)
 
 
 @pytest.fixture(scope="module")
