@@ -12,7 +12,7 @@ PAGES = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-WORDS = 700
+WORDS = 600
 
 
 def name(path: Path) -> str:
