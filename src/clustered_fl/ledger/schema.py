@@ -141,8 +141,8 @@ class Grouping(Computed, GroupingConfiguration):
     )
     cosines: bool = Field(
         default=False,
-        description="whether a figure or claim reads the cosines of pairs of clients, which are then "
-        "published",
+        description="whether a figure or claim reads the cosines of pairs of clients, which are "
+        "then published",
     )
 
 

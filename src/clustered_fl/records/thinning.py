@@ -2,8 +2,9 @@
 
 Losses and norms of every client or group in every round fill nine tenths of an archive, while the
 figures, tables and claims of most papers read accuracies and groups alone. Rows of other metrics
-stay, because trainings are counted by them; their values become NaN, except in the last round. Cosines of pairs of clients fill a third
-of an archive of groupings, and few figures and claims read them.
+stay, because trainings are counted by them; their values become NaN, except in the last round.
+Cosines of pairs of clients fill a third of an archive of groupings, and few figures and claims read
+them.
 """
 
 import json

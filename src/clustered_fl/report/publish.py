@@ -1,7 +1,7 @@
 """What is committed of the results: of each paper its pages, pictures, tables and records.
 
-Nothing else writes to `figures/`. SVG, PDF and LaTeX are left out, because PNG and Markdown show the
-same; an archive redraws them without training.
+Nothing else writes to `figures/`. SVG, PDF and LaTeX are left out, because PNG and Markdown show
+the same; an archive redraws them without training.
 """
 
 import shutil
