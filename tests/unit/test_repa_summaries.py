@@ -287,7 +287,7 @@ def test_choices_are_means_in_the_colour_of_their_method_with_a_line_at_the_usua
     rows = [(*CHOICES[0], 0, 1.0), (*CHOICES[0], 1, 3.0), (*CHOICES[1], 0, 9.0)]
     rows.append((*CHOICES[2], 0, float("nan")))
     table = pd.DataFrame(rows, columns=["question", "choice", "seed", "r"])
-    _, axes = choices.panels([CHOICES], 2.0)
+    _, axes = choices.panels([CHOICES])
     axis, places = axes[0, 0], choices.heights(CHOICES)
     choices.draw(axis, table, CHOICES, "r")
     lines = [line.get_xydata().tolist() for line in axis.get_lines()]

@@ -7,15 +7,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import blended_transform_factory
 
-from clustered_fl.figures import use_style
+from clustered_fl.figures import SMALL, WIDTH, use_style
 from clustered_fl.figures.repa.profiles import colour_of
 
 Rows = Sequence[tuple[str, str]]
 """Question and choice, from top to bottom; the first choice of a question is the usual one."""
 
 # Inches of one line of text, and of a panel's ticks and label.
-_LINE, _MARGIN = 0.19, 0.65
+_LINE, _MARGIN = 0.17, 0.75
 
 
 def heights(rows: Rows) -> dict[tuple[str, str], float]:
@@ -31,11 +32,11 @@ def heights(rows: Rows) -> dict[tuple[str, str], float]:
     return found
 
 
-def panels(blocks: Sequence[Rows], width: float, columns: int = 3) -> tuple[Figure, np.ndarray]:
+def panels(blocks: Sequence[Rows], columns: int = 3) -> tuple[Figure, np.ndarray]:
     """A styled figure and its axes [blocks, columns], each block as high as its rows need."""
     use_style()
     high = [_LINE * max(heights(rows).values()) + _MARGIN for rows in blocks]
-    size = {"figsize": (width * columns + 1.5, sum(high)), "height_ratios": high}
+    size = {"figsize": (WIDTH, sum(high)), "height_ratios": high}
     return plt.subplots(len(blocks), columns, squeeze=False, **size)
 
 
@@ -62,13 +63,24 @@ def draw(axis: Axes, table: pd.DataFrame, rows: Rows, value: str, filled: bool =
             axis.plot([mean] * 2, span, color="#999999", linewidth=0.9, zorder=0)
     axis.set(yticks=[], ylim=(max(places.values()) + 0.7, -0.6))
     axis.spines["left"].set_visible(False)
+    axis.patch.set_visible(False)  # or it would hide what `name_rows` writes across the panels
     axis.grid(axis="x", color="#eeeeee")
+    axis.locator_params(axis="x", nbins=2)
+    axis.tick_params(labelsize=SMALL)
+    axis.margins(x=0.12)
 
 
 def name_rows(axis: Axes, rows: Rows) -> None:
-    """Write questions and choices left of a panel that `draw` has drawn."""
+    """Write choices left of a panel that `draw` has drawn, and questions above their choices.
+
+    A question runs from the left edge of the figure across the panels, where no point is.
+    """
+    edge = blended_transform_factory(axis.get_figure().transFigure, axis.transData)
+    style = {"va": "center", "fontsize": SMALL}
     for (question, choice), height in heights(rows).items():
-        style = {"ha": "right", "va": "center", "fontsize": 7.5}
-        weight = "normal" if choice else "bold"
-        place = {"transform": axis.get_yaxis_transform(), "fontweight": weight}
-        axis.text(-0.04, height, choice or question, **style, **place)
+        if choice:
+            place = {"transform": axis.get_yaxis_transform(), "ha": "right"}
+            axis.text(-0.1, height, choice, **place, **style)
+        else:
+            place = {"transform": edge, "fontweight": "bold"}
+            axis.text(0.01, height, question, **place, **style).set_in_layout(False)
