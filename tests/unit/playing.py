@@ -88,8 +88,8 @@ def _show(value: object) -> None:
 
 PHONE = 358
 """Width of a picture in pixels on a page of 390, the margins taken away."""
-WIDE = {"flt_fcr", "cfl_fig5"}
-"""A map of twelve columns, a tree with four leaves."""
+WIDE = {"flt_fcr"}
+"""A map of twelve columns."""
 
 
 def smallest_text(figure: Figure) -> float:

@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch
 
-from clustered_fl.figures import BAND, cluster_colour
+from clustered_fl.figures import BAND, SMALL, cluster_colour
 from clustered_fl.metrics.cfl.tree import bent
 
 # Of a box of the tree, in units of leaves and levels.
-_WIDTH, _HEIGHT, _BAR = 0.88, 0.56, 0.12
+_WIDTH, _HEIGHT, _BAR = 0.94, 0.58, 0.1
 
 Share = Mapping[int, int]
 """True cluster -> number of clients."""
@@ -32,7 +32,7 @@ def draw_lanes(axis: Axes, lanes: pd.DataFrame, labels: Mapping[int, str]) -> No
         bundle = heights.loc[own["client"].unique(), inside]
         low, high = bundle.min() - 0.9, bundle.max() + 0.9
         axis.fill_between(x[inside], low, high, color=BAND, linewidth=0, zorder=0)
-        axis.text(first, high.iloc[0] + 0.2, labels[node], fontsize=7, va="bottom")
+        axis.text(first, high.iloc[0] + 0.2, labels[node], fontsize=SMALL, va="bottom")
     axis.set(yticks=[], xlim=(0, end))
     axis.spines["left"].set_visible(False)
 
@@ -47,14 +47,16 @@ def draw_tree(
         labels: node -> lines of text below its bar.
     """
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-    style = {"fontsize": 7, "ha": "center", "va": "center", "bbox": box}
+    style = {"fontsize": SMALL, "ha": "center", "va": "center", "bbox": box}
     for node in nodes.itertuples():
         if node.parent == node.parent:  # the root's is NaN
             parent = nodes.loc[int(node.parent)]
             x = [parent.across, node.across]
             y = [parent.depth + _HEIGHT / 2, node.depth - _HEIGHT / 2]
             axis.plot(x, y, color="#888888", linewidth=1, zorder=0)
-            axis.text(np.mean(x), np.mean(y), f"{node.updates} updates", **style)
+            # Near the child, where texts of neighbouring edges are apart.
+            place = np.average([x, y], axis=1, weights=[0.3, 0.7])
+            axis.text(*place, f"{node.updates} updates", **style)
         _box(axis, node.across, node.depth, shares[node.Index], labels[node.Index])
     axis.set(xlim=(-0.5, nodes["across"].max() + 0.5), ylim=(nodes["depth"].max() + 0.7, -0.35))
     axis.axis("off")
@@ -70,7 +72,7 @@ def _box(axis: Axes, x: float, y: float, share: Share, label: str) -> None:
         colour = cluster_colour(cluster)
         axis.barh(top, count * unit, _BAR, left, align="edge", color=colour, linewidth=0)
         left += count * unit
-    axis.text(x, top + _BAR + 0.03, label, fontsize=7, ha="center", va="top", linespacing=1.3)
+    axis.text(x, top + _BAR + 0.03, label, fontsize=SMALL, ha="center", va="top", linespacing=1.3)
 
 
 def draw_newcomers(axis: Axes, nodes: pd.DataFrame, newcomers: pd.DataFrame) -> Line2D:
@@ -85,5 +87,5 @@ def draw_newcomers(axis: Axes, nodes: pd.DataFrame, newcomers: pd.DataFrame) -> 
         places = nodes.loc[leaf, "across"] + 0.38 * (np.arange(len(landed)) - (len(landed) - 1) / 2)
         for x, new in zip(places, landed.itertuples(), strict=True):
             axis.plot(x, low, "^", color=cluster_colour(new.true_group), markersize=6)
-            axis.text(x, low + 0.07, new.label, fontsize=7, ha="center", va="top")
+            axis.text(x, low + 0.07, new.label, fontsize=SMALL, ha="center", va="top")
     return Line2D([], [], marker="^", linestyle="none", color="#888888", label="newcomer")
