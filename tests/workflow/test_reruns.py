@@ -7,7 +7,7 @@ import yaml
 
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data.dataset import with_images
-from workflow.small_project import Project, rules, subjects
+from workflow.small_project import LEDGER, Project, rules, subjects
 
 DATA = "data/builtin/mnist.safetensors"
 RECORD = "results/demo/runs/cfl_fig9/seed0/record.json"
@@ -38,6 +38,18 @@ def data(complete) -> Iterator[object]:
 )
 def test_configuration_that_changes_no_number_reruns_nothing(complete, config):
     assert complete.plan("--config", *config) == set()
+
+
+def test_a_further_paper_redraws_nothing_of_the_others(complete):
+    about = {name: LEDGER[name] for name in ("title", "authors", "year", "versions")}
+    other = complete.ledger.with_name("other.yaml")
+    other.write_text(yaml.safe_dump({"paper": "other", "artefacts": {}, "claims": {}} | about))
+    try:
+        found = rules(complete.plan())
+    finally:
+        other.unlink()
+    assert "verdicts" in found
+    assert not found & {"figure", "table"}
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,6 @@ rule figure:
     params:
         # What the notebook is told: a trigger, and too long for a command line.
         told=PLAN.artefacts.told,
-        shown=PLAN.shown(),
         caption=PLAN.artefacts.caption,
         code=PLAN.artefacts.code,
     shell:
