@@ -19,7 +19,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.records import seal
 from clustered_fl.records.reading import COST, MODELS, RECORD
-from clustered_fl.records.thinning import thinned
+from clustered_fl.records.thinning import thinned, without_cosines
 
 FILE = "records.parquet"
 MARK = "restored"
@@ -74,6 +74,7 @@ def pack(
     made_by: str,
     left_out: Iterable[str] = (),
     metrics: Collection[str] = (),
+    cosines: bool = True,
 ) -> Packed:
     """The record in a folder.
 
@@ -81,10 +82,12 @@ def pack(
         left_out: further files to leave out, besides the models of runs.
         metrics: those whose values are kept for all rounds (`clustered_fl.records.thinning`); all
             if there are none.
+        cosines: whether a grouping keeps cosines of pairs of clients.
     Raises: InputError if there is no record, or it is damaged.
     """
     files = seal.contents(folder, {MODELS, *left_out, MARK, OTHER_DATA})
     files = thinned(files, metrics) if metrics else files
+    files = files if cosines else without_cosines(files)
     record = json.loads(files[RECORD])
     identity, data = record.get("identity", ""), record.get("data", {}).get("digest", "")
     return Packed(key.kind, entry, key.name, key.seed, identity, data, made_by, files)

@@ -8,7 +8,8 @@ them.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,16 +31,7 @@ def thinned(files: Mapping[str, bytes], kept: Collection[str]) -> Mapping[str, b
 
     Records without measurements or digests, and thinned ones, come back as they are.
     """
-    record, cost = (json.loads(files[name]) for name in (RECORD, COST))
-    if ROUNDS not in files or "digest" not in record:
-        return files
-    rounds = parquet.read_table(BytesIO(files[ROUNDS])).to_pandas()
-    before = rounds["round"] < rounds.groupby("metric")["round"].transform("max")
-    dropped = before & ~rounds["metric"].isin(kept) & rounds["value"].notna()
-    if not dropped.any():
-        return files
-    less = {**files, ROUNDS: _packed(rounds.assign(value=rounds["value"].mask(dropped)))}
-    return _sealed(record, cost, {name: less[name] for name in less.keys() - {RECORD, COST}})
+    return _replaced(files, ROUNDS, partial(_of_metrics, kept))
 
 
 def without_cosines(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
@@ -47,16 +39,40 @@ def without_cosines(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
 
     Records that have none, or no digests, come back as they are.
     """
-    record, cost = (json.loads(files[name]) for name in (RECORD, COST))
-    if COMPARISONS not in files or "digest" not in record:
+    return _replaced(files, COMPARISONS, _of_other_measures)
+
+
+def _replaced(
+    files: Mapping[str, bytes], name: str, less: Callable[[bytes], bytes | None]
+) -> Mapping[str, bytes]:
+    """The files with a smaller one of this name, sealed; as they are if `less` gives none."""
+    record, cost = (json.loads(files[each]) for each in (RECORD, COST))
+    content = less(files[name]) if name in files and "digest" in record else None
+    if content is None:
         return files
-    table = parquet.read_table(BytesIO(files[COMPARISONS]))
-    if "measure" not in table.column_names or "cosine" not in table["measure"].to_pylist():
-        return files
+    others = {each: files[each] for each in files.keys() - {RECORD, COST}}
+    return _sealed(record, cost, others | {name: content})
+
+
+def _of_metrics(kept: Collection[str], content: bytes) -> bytes | None:
+    rounds = parquet.read_table(BytesIO(content)).to_pandas()
+    before = rounds["round"] < rounds.groupby("metric")["round"].transform("max")
+    dropped = before & ~rounds["metric"].isin(kept) & rounds["value"].notna()
+    if not dropped.any():
+        return None
+    return _packed(rounds.assign(value=rounds["value"].mask(dropped)))
+
+
+def _of_other_measures(content: bytes) -> bytes | None:
+    table = parquet.read_table(BytesIO(content))
+    if "measure" not in table.column_names:
+        return None
+    less = table.filter(pc.field("measure") != "cosine")
+    if len(less) == len(table):
+        return None
     with BytesIO() as buffer:
-        parquet.write_table(table.filter(pc.field("measure") != "cosine"), buffer)
-        less = {**files, COMPARISONS: buffer.getvalue()}
-    return _sealed(record, cost, {name: less[name] for name in less.keys() - {RECORD, COST}})
+        parquet.write_table(less, buffer)
+        return buffer.getvalue()
 
 
 def _packed(rounds: pd.DataFrame) -> bytes:

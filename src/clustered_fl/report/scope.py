@@ -12,7 +12,6 @@ from clustered_fl.ledger.written import Ledger
 from clustered_fl.records.archive import Key, Packed, pack
 from clustered_fl.records.reading import RECORD
 from clustered_fl.records.relatedness import SIGNATURES
-from clustered_fl.records.thinning import without_cosines
 
 VERDICTS = "verdicts.csv"
 
@@ -75,9 +74,8 @@ class Scope:
             if row.entry in own and (folder / RECORD).exists():
                 key = Key(row.kind, row.name, row.seed)
                 left_out = () if row.name in shown else (SIGNATURES,)
-                packed = pack(key, row.entry, folder, made_by, left_out, ledger.archived)
-                less = without_cosines(packed.files) if row.name in unread else packed.files
-                found[key] = packed._replace(files=less)
+                given = key, row.entry, folder, made_by, left_out, ledger.archived
+                found[key] = pack(*given, cosines=row.name not in unread)
         return found
 
 
