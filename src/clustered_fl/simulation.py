@@ -36,6 +36,8 @@ from clustered_fl.jobs import train as runs
 from clustered_fl.jobs.device import prepared
 from clustered_fl.jobs.record import Run
 from clustered_fl.models.autoencoder import Autoencoder
+from clustered_fl.models.fit import require_fit
+from clustered_fl.models.inputs import separated
 from clustered_fl.options import call
 from clustered_fl.randomness import generator
 from clustered_fl.records.relatedness import Relatedness
@@ -116,14 +118,14 @@ def federation(
     """Clients made from your own images.
 
     Args:
-        x: uint8 [N, C, H, W] or [N, H, W].
+        x: square images, uint8 [N, C, H, W] or [N, H, W].
         y: class of each image, numbers or names, [N].
         owners: client that holds each image, numbers or names, [N].
         partition: kind and settings of a partition, as in a ledger; in place of owners.
         groups: true group of each owner, for scoring only; a partition has its own.
         held_out: fraction of each client's images (with a partition, of all) used for tests.
         seed: of all random draws.
-    Raises: InputError if the arrays' lengths differ, or there are too few images.
+    Raises: InputError if images are not square, lengths differ, or there are too few images.
     """
     if (owners is None) == (partition is None):
         raise InputError("a federation needs owners or a partition, and not both")
@@ -180,6 +182,9 @@ def _owned(
 
 def _dataset(x: np.ndarray, y: np.ndarray, order: np.ndarray, train_rows: int) -> Dataset:
     """Images with a channel axis, in `order`; classes are numbered by their sorted names."""
+    if x.dtype != np.uint8 or x.ndim not in (3, 4) or x.shape[-1] != x.shape[-2]:
+        allowed = "square images, uint8 [N, C, H, W] or [N, H, W]"
+        raise InputError(f"x must be {allowed}, not {x.dtype} of shape {x.shape}")
     names, numbers = np.unique(y, return_inverse=True)
     classes, numbers = tuple(map(str, names.tolist())), numbers.astype(np.int64)[order]
     x = (x[:, None] if x.ndim == 3 else x)[order].copy()  # the memory layout affects bits
@@ -276,6 +281,8 @@ def train(
     config |= {"training": dict(training), "rounds": rounds, "seed": seed}
     config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}
     engine = runs.build_engine(config, clients.dataset, clients.federation, place, workers)
+    images, classes = clients.dataset.x.shape[1:], len(clients.dataset.classes)
+    require_fit(image_shape=images, classes=classes, **separated(config["model"])[1])
     run = runs.begin(config, engine, grouping)
     for completed in runs.rounds(run):
         tell(f"round {completed}/{rounds}, {len(run.state.models)} group(s)")

@@ -435,7 +435,7 @@ def refused(capsys, arguments):
 def test_the_step_finds_a_grouping(inputs, found, tmp_path, capsys):
     assert main(command(inputs, tmp_path, FLT)) == 0
     *_, line = capsys.readouterr().err.splitlines()
-    assert line == "3 groups of 9 clients, adjusted Rand index 1.00"
+    assert line == "9 clients in 3 groups, adjusted Rand index 1.00"
     for file in SAME:
         assert (tmp_path / file).read_bytes() == (found / file).read_bytes()
 

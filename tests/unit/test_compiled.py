@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from inspect import getsource
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -156,3 +157,15 @@ def test_a_client_that_diverged_leaves_nothing_to_the_next() -> None:
     expected = engine.train(start[None], [1], 0)[0]
     engine._path.train(torch.full_like(start, float("nan"))[None], [0], 0)
     assert torch.equal(engine.train(start[None], [1], 0)[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "supported"),
+    [((1, 28, 28), True), ((1, 16, 16), True), ((1, 14, 14), False), ((1, 28, 20), False)],
+)
+def test_kernels_refuse_images_that_their_buffers_cannot_hold(shape, supported) -> None:
+    """Sides of 14 leave 5 x 5, then 1 x 1, which pooling does not cover."""
+    x = torch.zeros(4, *shape, dtype=torch.uint8)
+    task = SimpleNamespace(x=x)
+    network = build_model("le_net", image_shape=(1, 28, 28), classes=2)
+    assert compiled._fits(SimpleNamespace(task=task, network=network)) is supported

@@ -100,6 +100,7 @@ def test_shape_tells_text_from_images(write):
             "tiny: host = 'ftp' is not allowed: input should be 'hub' or 'torchvision'",
         ),
         ({"hub": "tiny"}, "tiny: hub = 'tiny' is not allowed"),
+        ({"shape": [1, 28, 20]}, "tiny: shape = .* images must be square, not 28 x 20"),
         (
             {"classes": ["only"]},
             r"tiny: classes = \['only'\] is not allowed: tuple should have at least 2 items",
@@ -131,7 +132,7 @@ def test_composed_of_others(write):
         ({"both": "all"}, {}, r"both\.union: both must be a dataset .* images without owners"),
         ({"tiny": 1, "small": 1}, {"shape": [8]}, r"both\.union: small must be a dataset"),
         ({"tiny": 1, "small": 1}, {"owner": "writer"}, r"both\.union: small must be a dataset"),
-        ({"tiny": 1, "small": 1}, {"shape": [1, 2, 3]}, "images of small and tiny differ in shape"),
+        ({"tiny": 1, "small": 1}, {"shape": [3, 2, 2]}, "images of small and tiny differ in shape"),
     ],
 )
 def test_parts_that_do_not_fit(write, union, change, message):

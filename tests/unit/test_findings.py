@@ -50,8 +50,14 @@ def test_a_dataset():
         ),
         (
             "grouping",
-            {"score": 0.75, "groups": [0, 1, 1]},
-            "2 groups of 3 clients, adjusted Rand index 0.75",
+            {"score": 0.75, "groups": [0, 1, 1], "true_groups": [0, 1, 0]},
+            "3 clients in 2 groups, adjusted Rand index 0.75",
+        ),
+        # Without true groups, agreement would reward one group of all clients.
+        (
+            "grouping",
+            {"score": 1.0, "groups": [0, 0], "true_groups": [0, 0]},
+            "2 clients in 1 group",
         ),
         ("encoder", {"score": 0.01234}, "mean squared error 0.0123 on test images"),
         ("study", {"tables": ["a", "b"]}, "2 tables: a, b"),

@@ -355,6 +355,7 @@ def refused(function, *arguments, **options) -> str:
 
 
 IID = {"kind": "iid", "clients": 3}
+SQUARE = "x must be square images, uint8 [N, C, H, W] or [N, H, W]"
 
 
 @pytest.mark.parametrize(
@@ -364,8 +365,13 @@ IID = {"kind": "iid", "clients": 3}
         ({"owners": np.arange(8), "partition": IID}, "a federation needs owners or a partition, a"),
         ({"owners": np.arange(7)}, "owners must have one entry per image (8), not shape (7,)"),
         ({"partition": IID, "y": np.zeros((8, 1))}, "y must have one entry per image (8), not sha"),
-        ({"partition": IID, "x": np.zeros((8, 4, 4))}, "dataset your data from arrays: x must be"),
-        ({"partition": IID, "x": np.zeros((8, 4), np.uint8)}, "dataset your data from arrays: x m"),
+        ({"partition": IID, "x": np.zeros((8, 4, 4))}, f"{SQUARE}, not float64 of shape (8, 4, 4)"),
+        ({"partition": IID, "x": np.zeros((8, 4), np.uint8)}, f"{SQUARE}, not uint8 of shape (8, "),
+        (
+            {"partition": IID, "x": np.zeros((8, 4, 3), np.uint8)},
+            f"{SQUARE}, not uint8 of shape (8",
+        ),
+        ({"partition": IID, "x": np.zeros((8, 4, 4, 3), np.uint8)}, f"{SQUARE}, not uint8 of shap"),
         ({"partition": {"clients": 3}}, "unknown partition ''; allowed are congruent_pair, "),
         ({"partition": IID | {"clientes": 1}}, "partition iid has no setting 'clientes'; allowed "),
         ({"partition": IID | {"clients": 9}}, "0 samples per client asked of 6 rows for 9 client"),
@@ -378,6 +384,16 @@ IID = {"kind": "iid", "clients": 3}
 def test_arrays_that_make_no_federation_are_refused(changes, sentence):
     given = {"x": np.zeros((8, 4, 4), np.uint8), "y": np.arange(8) % 2} | changes
     assert refused(clustered_fl.federation, **given).startswith(sentence)
+
+
+@pytest.mark.parametrize("model", ["le_net", "small_conv_net", "supervised_autoencoder"])
+def test_images_that_are_too_small_for_a_model_are_refused(model):
+    """The compiled kernels would write beyond their buffers."""
+    clients = clustered_fl.federation(
+        np.zeros((12, 8, 8), np.uint8), np.arange(12) % 2, partition=IID
+    )
+    line = refused(clustered_fl.train, clients, model=model, rounds=1)
+    assert line == f"images of 8 x 8 pixels are too small for model {model}"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, field_validator
 
 from clustered_fl.errors import InputError
 from clustered_fl.options import Strict, validated
@@ -41,7 +41,7 @@ class Entry(Strict):
         rows, classes: official numbers of rows, and class names in the order of the labels.
         column, label: columns of the images or texts and of the classes.
         owner: column with the writer of a row, None if there is none.
-        shape: [C, H, W] of an image, or [T], the tokens of a text.
+        shape: [C, H, W] of an image, which is square, or [T], the tokens of a text.
         content: digests of the complete data; if given, other data are refused.
         partial: digests of the known partial copies; if given, other partial copies are refused.
         stand_in: built-in generator of a substitute, None if there is none.
@@ -62,6 +62,13 @@ class Entry(Strict):
     content: Content | None = None
     partial: tuple[Content, ...] = ()
     stand_in: str | None
+
+    @field_validator("shape")
+    @classmethod
+    def _square(cls, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if shape[1:2] != shape[2:]:  # networks and kernels know one side
+            raise ValueError(f"images must be square, not {shape[1]} x {shape[2]}")
+        return shape
 
     @property
     def is_text(self) -> bool:

@@ -89,7 +89,7 @@ class Compiled(Sequential):
         if workload.device.type != "cpu" or not isinstance(task, ImageTask):
             return False
         plain = settings.clip is None and settings.layers == "all"
-        return plain and isinstance(workload.network, ConvNet) and _is_even(workload)
+        return plain and isinstance(workload.network, ConvNet) and _fits(workload)
 
     def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
         """As `Sequential.train`, but its updates are in memory of a former round, if it is free."""
@@ -139,12 +139,17 @@ def _rule(settings: LocalSettings, dropout: float) -> Rule:
     return Sgd(rate, momentum, proximal, dropout)
 
 
-def _is_even(workload: Workload) -> bool:
-    """Whether every convolution has an even output side, so that 2 x 2 pooling covers all of it."""
-    side = workload.task.x.shape[2]
+def _fits(workload: Workload) -> bool:
+    """Whether images are square, and every convolution's output has an even side, 2 at least.
+
+    The kernels read and write without checks; 2 x 2 pooling must cover all of an output.
+    """
+    side, width = workload.task.x.shape[2:]
+    if side != width:
+        return False
     for layer in workload.network.convolutions:
         rows = side + 2 * layer.padding[0] - MARGIN
-        if rows % 2:
+        if rows < 2 or rows % 2:
             return False
         side = rows // 2
     return True

@@ -33,10 +33,12 @@ def of_run(folder: Path) -> str:
 
 
 def of_grouping(folder: Path) -> str:
-    """Numbers of groups and clients, and the agreement with the true groups."""
+    """Numbers of clients and groups, and the agreement with true groups if there are several."""
     record = seal.read_record(folder)
-    groups, clients = len(set(record["groups"])), len(record["groups"])
-    return f"{groups} groups of {clients} clients, adjusted Rand index {record['score']:.2f}"
+    found, clients = len(set(record["groups"])), len(record["groups"])
+    told = f"{clients} clients in {found} group{'s' if found > 1 else ''}"
+    several = len(set(record["true_groups"])) > 1
+    return told + (f", adjusted Rand index {record['score']:.2f}" if several else "")
 
 
 def of_encoder(folder: Path) -> str:

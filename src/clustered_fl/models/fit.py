@@ -1,0 +1,24 @@
+"""Whether images fit a network, found without computing anything."""
+
+from typing import Any
+
+import torch
+
+from clustered_fl.errors import InputError
+from clustered_fl.models import build_model
+
+
+def require_fit(name: str, image_shape: tuple[int, ...], classes: int, **options: Any) -> None:
+    """InputError if images of this shape are too small for model `name`.
+
+    A forward pass on PyTorch's meta device checks shapes only. Arguments as for `build_model`.
+    """
+    with torch.device("meta"):
+        network = build_model(name, image_shape, classes, **options).eval()
+        try:
+            network(torch.empty(1, *image_shape))
+        except RuntimeError as error:
+            height, width = image_shape[1:]
+            raise InputError(
+                f"images of {height} x {width} pixels are too small for model {name}"
+            ) from error
