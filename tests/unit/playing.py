@@ -88,8 +88,6 @@ def _show(value: object) -> None:
 
 PHONE = 358
 """Width of a picture in pixels on a page of 390, the margins taken away."""
-WIDE = {"flt_fcr"}
-"""A map of twelve columns."""
 
 
 def smallest_text(figure: Figure) -> float:
@@ -131,7 +129,7 @@ class Played:
 
         Texts of figures have seven points on a phone.
         """
-        if self.entries[name].kind == "figure" and name not in WIDE:
+        if self.entries[name].kind == "figure":
             assert smallest_text(self.variables(name)["figure"]) >= 7
         promised = {f"{name}.{suffix}" for suffix in FORMATS[self.entries[name].kind]}
         assert {path.name for path in self.folder(name).iterdir()} == promised

@@ -1,7 +1,5 @@
 """Drawings of relatedness: colours stay with their clients, leaves stand above their columns."""
 
-from itertools import pairwise
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -135,53 +133,60 @@ def table():
     return pd.concat([found, pd.DataFrame(cells("unasked", (5,)))])
 
 
+@pytest.fixture
+def map_axes(table):
+    yield dict(zip(maps.TITLES, maps.draw(table, ROWS).axes, strict=True))
+    plt.close("all")
+
+
 def frames(axis, name: str) -> set[tuple[float, float]]:
+    """Column and line of each frame of a colour."""
     colour = to_hex(maps.FRAMES[name])
     return {
-        (round(patch.get_x() - 0.03, 2), round(patch.get_y() - 0.03, 2))
+        (round(patch.get_x() - 0.05), round(patch.get_y() - 0.05))
         for patch in axis.patches
-        if not patch.get_fill() and to_hex(patch.get_edgecolor()) == colour
+        if to_hex(patch.get_edgecolor()) == colour
     }
 
 
-def test_every_setting_is_a_cell_and_nothing_unasked_is_drawn(axis, table):
-    maps.draw_map(axis, table, ROWS)
-    assert len(fills(axis)) == 12 + 6 + 6
-    words = [text.get_text() for text in axis.texts]
-    assert words.count("0.50") == 6
-    assert words.count("1/4 · 5") == 24
-    assert {"S1", "S4", "Enc1", "printed", "Enc2", "not run", "γ = 0.5"} <= set(words)
+def words(axis) -> list[str]:
+    return [text.get_text() for text in axis.texts]
 
 
-def test_cells_do_not_overlap(axis, table):
-    maps.draw_map(axis, table, ROWS)
-    corners = sorted((patch.get_y(), patch.get_x()) for patch in fills(axis))
-    for (y, x), (below, right) in pairwise(corners):
-        assert below - y >= 1 or right - x >= 1
+def test_every_setting_is_a_cell_and_nothing_unasked_is_drawn(map_axes):
+    coded, printed = (words(axis) for axis in map_axes.values())
+    assert coded.count("0.50\n1/4") == 6
+    assert printed.count("1.25\n1/4") == 18
+    assert len(coded) == 6 + 2 + 3  # cells, a heading and a row, heads of columns
+    assert {"S1", "Enc1", "γ", *maps.WORDS.values()} < set(coded)
+    assert {"S1", "S4", "Enc1", "printed", "Enc2"} < set(printed)
 
 
-def test_frames_mark_the_settings_of_code_and_paper(axis, table):
+def test_a_map_leaves_out_rows_without_numbers(map_axes):
+    assert maps._lines(ROWS, {"c", "a"}) == [("S1", ""), ("Enc1", "a"), ("S4", ""), ("Enc2", "c")]
+    assert not [word for axis in map_axes.values() for word in words(axis) if word == "not run"]
+
+
+def test_frames_mark_the_settings_of_code_and_paper(map_axes):
     """The code has matching with the scenario's own k, which is 5 in the second block; gamma 1."""
-    maps.draw_map(axis, table, ROWS)
-    columns = maps._columns([0.5, 1.0, 2.0])
-    down, _ = maps._lines(ROWS)
-    own, five = columns[False, "matching", 1.0], columns[True, "matching", 1.0]
-    printed = columns[True, "minimum", 1.0]
-    assert frames(axis, "code") == {(round(own, 2), down["a"]), (round(five, 2), down["c"])}
-    assert frames(axis, "paper") == {(round(printed, 2), down[name]) for name in "abc"}
+    assert frames(map_axes[False], "code") == {(1, 1)}
+    assert frames(map_axes[False], "paper") == set()
+    assert frames(map_axes[True], "code") == {(1, 4)}
+    assert frames(map_axes[True], "paper") == {(4, 1), (4, 2), (4, 4)}
 
 
-def test_colour_means_agreement(axis, table):
-    maps.draw_map(axis, table.assign(ari=[-0.1, 1.0] * 15), ROWS)
-    shades = {to_hex(patch.get_facecolor()) for patch in fills(axis)}
-    assert shades == {to_hex(plt.get_cmap("Blues")(value)) for value in (0.0, 1.0)}
+def test_colour_means_agreement(table):
+    rows = table.assign(ari=[1.0 if gamma == 2 else -0.1 for gamma in table["gamma"]])
+    axis = maps.draw(rows, ROWS).axes[0]
+    axis.figure.canvas.draw()
+    shades = [to_hex(shade) for shade in axis.collections[0].get_facecolors()[6:]]
+    pale, dark = (to_hex(plt.get_cmap("Blues")(value / 1.4)) for value in (0.0, 1.0))
+    assert shades == [pale, pale, dark] * 2
+    assert "−0.10\n1/4" in words(axis)
+    plt.close("all")
 
 
-def test_the_map_grows_with_rows_and_thresholds():
-    small, large = maps.size(ROWS[:2], 3), maps.size(ROWS, 4)
-    assert small[0] < large[0]
-    assert small[1] < large[1]
-
-
-def test_every_frame_is_explained():
-    assert len(maps.frame_handles()) == len(maps.FRAMES)
+def test_a_map_of_the_printed_k_alone_is_one_panel(table):
+    figure = maps.draw(table[table["k"] == 5], ROWS)
+    assert [axis.get_title(loc="left") for axis in figure.axes] == [maps.TITLES[True]]
+    plt.close("all")

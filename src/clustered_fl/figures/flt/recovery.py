@@ -1,118 +1,134 @@
-"""A map of settings: which of them find the true groups, and how they fail (FLT, Algorithm 2)."""
+"""Maps of settings: which of them find the true groups, and how often (FLT, Algorithm 2)."""
 
-from collections.abc import Mapping, Sequence
-from itertools import product
-from typing import Any
+import textwrap
+from collections.abc import Sequence
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from clustered_fl.figures import SMALL, WIDTH, use_style
 from clustered_fl.figures.methods import LOOKS
 
 # Centres per client that the paper prints; the code takes the number of a client's labels.
 PRINTED_K, GAMMA = 5, 1.0
 WORDS = {"matching": "matching (code)", "minimum": "smallest (paper)"}
-SIZES = ("k = labels of a client (code)", f"k = {PRINTED_K} (paper)")
+TITLES = {False: "k = labels of a client (code)", True: f"k = {PRINTED_K} (paper)"}
 FRAMES = {"code": "black", "paper": LOOKS["flt"]["color"]}
 _FRAME = {"fill": False, "linewidth": 1.4}
-NAMES = {"code": "the code's k, distance and γ", "paper": "the paper's k, distance and γ"}
-KEY = """large: mean agreement (adjusted Rand index)
-small: trials that found exactly the true
-clusters · mean number of components"""
-# Room for row labels, between blocks of columns, and for the heading of a block of rows, in cells.
-LABELS, GAP, HEADING, HEADS = 4.1, 0.25, 0.75, 1.9
+NAMES = {"code": "setting of the code", "paper": "setting of the paper"}
+# Room for labels of rows, in cells; characters of their lines; inches of a row; rows of heads.
+LABELS, LETTERS, ROW, HEADS = 3.4, 24, 0.31, 3
 
 Rows = Sequence[Sequence[str]]
 """Of each row: the block it belongs to, its label, the name of its grouping."""
+Line = tuple[str, str]
+"""A label and its grouping, "" for the heading of a block."""
 
 
-def size(rows: Rows, gammas: int) -> tuple[float, float]:
-    """Width and height of the map in inches."""
-    cells = LABELS + 4 * gammas + 3 * GAP
-    height = HEADS + len(rows) + HEADING * len({block for block, *_ in rows})
-    return 0.6 * cells, 0.34 * height
-
-
-def draw_map(axis: Axes, table: pd.DataFrame, rows: Rows) -> None:
-    """Draw one coloured cell per grouping and setting, with its numbers, on a plain canvas.
+def draw(table: pd.DataFrame, rows: Rows) -> Figure:
+    """Maps below each other: the code's k, where any grouping was tried with it, and the paper's.
 
     Args:
-        table: as `metrics.recovery.over_seeds` finds it, without index.
-        rows: from top to bottom; a grouping without numbers stays blank.
+        table: as `metrics.flt.recovery.over_seeds` finds it, without index.
+        rows: from top to bottom; a map leaves out a row without numbers.
     """
-    across = _columns(sorted(set(table["gamma"])))
-    down, headings = _lines(rows)
+    use_style()
+    table = table[table["grouping"].isin([grouping for *_, grouping in rows])]
+    halves = dict(list(table.groupby(table["k"] == PRINTED_K)))
+    lines = {printed: _lines(rows, set(own["grouping"])) for printed, own in halves.items()}
+    heights = [len(each) + HEADS for each in lines.values()]
+    size = (WIDTH, ROW * (sum(heights) + HEADS))
+    figure, axes = plt.subplots(len(heights), 1, figsize=size, height_ratios=heights, squeeze=False)
+    coded = _coded(table, rows)
+    for axis, (printed, own) in zip(axes[:, 0], halves.items(), strict=True):
+        draw_map(axis, own, lines[printed], coded)
+        left = -LABELS / len(_settings(own))
+        axis.set_title(TITLES[printed], loc="left", x=left, pad=32, weight="bold")
+    handles = [Patch(edgecolor=FRAMES[key], label=text, **_FRAME) for key, text in NAMES.items()]
+    figure.legend(handles=handles, loc="outside upper left", ncols=2)
+    return figure
+
+
+def draw_map(axis: Axes, table: pd.DataFrame, lines: Sequence[Line], coded: set) -> None:
+    """One cell per grouping and setting: mean agreement, and how many trials were exact.
+
+    Args:
+        coded: (grouping, k) of the code's settings, which have a frame.
+    """
+    settings, names = _settings(table), [grouping for _, grouping in lines]
+    mean = table["ari"].map("{:z.2f}".format).str.replace("-", "−")
+    exact = table["exact"].astype(str) + "/" + table["trials"].astype(str)
+    shown = table.assign(words=mean + "\n" + exact)
+    shares, words = (
+        shown.pivot(index="grouping", columns=["distance", "gamma"], values=column).reindex(
+            index=names, columns=pd.MultiIndex.from_tuples(settings)
+        )
+        for column in ("ari", "words")
+    )
+    # An agreement of 1 is not the darkest blue, on which a black frame would not show.
+    colours = {"vmin": 0, "vmax": 1.4, "cmap": "Blues", "cbar": False, "linewidths": 1}
+    sns.heatmap(shares, annot=words, fmt="", annot_kws={"fontsize": SMALL}, ax=axis, **colours)
+    axis.axvline(len(settings) / 2, color="white", linewidth=5)
+    for cell in table[table["gamma"] == GAMMA].itertuples():
+        place = settings.index((cell.distance, GAMMA)), names.index(cell.grouping)
+        if cell.distance == "matching" and (cell.grouping, cell.k) in coded:
+            _draw_frame(axis, place, "code")
+        if cell.distance == "minimum" and cell.k == PRINTED_K:
+            _draw_frame(axis, place, "paper")
+    _draw_labels(axis, lines)
+    _draw_heads(axis, settings)
+
+
+def _settings(table: pd.DataFrame) -> list[tuple[str, float]]:
+    """Distance and threshold of each column of a map."""
+    return [(distance, gamma) for distance in WORDS for gamma in sorted(set(table["gamma"]))]
+
+
+def _lines(rows: Rows, shown: set[str]) -> list[Line]:
+    """Lines of a map: each block's heading and its rows with numbers."""
+    found: dict[str, list[Line]] = {}
+    for block, label, grouping in rows:
+        if grouping in shown:
+            found.setdefault(block, [(block, "")]).append((label, grouping))
+    return [line for lines in found.values() for line in lines]
+
+
+def _coded(table: pd.DataFrame, rows: Rows) -> set[tuple[str, int]]:
+    """Each grouping with the code's k, the smallest that was tried in its block."""
     block_of = {grouping: block for block, _, grouping in rows}
-    own = table[table["grouping"].isin(block_of)]
-    smallest = own.groupby(own["grouping"].map(block_of))["k"].min()
-    for cell in own.itertuples():
-        place = across[cell.k == PRINTED_K, cell.distance, cell.gamma], down[cell.grouping]
-        _draw_cell(axis, place, cell)
-        coded = cell.distance == "matching" and cell.k == smallest[block_of[cell.grouping]]
-        printed = cell.distance == "minimum" and cell.k == PRINTED_K
-        if cell.gamma == GAMMA and (coded or printed):
-            frame = {"edgecolor": FRAMES["code" if coded else "paper"], "zorder": 3, **_FRAME}
-            axis.add_patch(Rectangle([edge + 0.03 for edge in place], 0.94, 0.94, **frame))
-    for (_, label, _), height in zip(rows, down.values(), strict=True):
-        axis.text(-0.12, height + 0.5, label, ha="right", va="center", fontsize=8)
-    for heading, height in headings.items():
-        axis.text(-LABELS, height + 0.45, heading, va="center", fontsize=8.5, fontweight="bold")
-    _draw_heads(axis, across)
-    axis.text(-LABELS, -HEADS + 0.25, KEY, va="top", fontsize=6.5, color="#555555")
-    end = max(across.values()) + 1
-    axis.set(xlim=(-LABELS, end + 0.1), ylim=(max(down.values(), default=0) + 1.1, -HEADS))
-    axis.axis("off")
+    smallest = table["k"].groupby(table["grouping"].map(block_of)).min()
+    return {(grouping, smallest[block_of[grouping]]) for grouping in set(table["grouping"])}
 
 
-def _columns(gammas: list[float]) -> dict[tuple[bool, str, float], float]:
-    """Left edge of the column of (k is the printed one, distance, gamma)."""
-    order = list(product((False, True), WORDS, gammas))
-    return {key: n + GAP * (n // len(gammas)) for n, key in enumerate(order)}
+def _draw_frame(axis: Axes, place: tuple[int, int], name: str) -> None:
+    corner = [edge + 0.05 for edge in place]
+    axis.add_patch(Rectangle(corner, 0.9, 0.9, edgecolor=FRAMES[name], zorder=3, **_FRAME))
 
 
-def _lines(rows: Rows) -> tuple[dict[str, float], dict[str, float]]:
-    """Upper edge of the row of each grouping, and of the heading of each block."""
-    down: dict[str, float] = {}
-    headings: dict[str, float] = {}
-    for above, (block, _, grouping) in enumerate(rows):
-        headings.setdefault(block, above + HEADING * len(headings))
-        down[grouping] = above + HEADING * len(headings)
-    return down, headings
+def _draw_labels(axis: Axes, lines: Sequence[Line]) -> None:
+    """Headings of blocks in bold, labels of rows left of their cells."""
+    axis.set(yticks=[], ylabel="")
+    for height, (label, grouping) in enumerate(lines):
+        if grouping:
+            text = textwrap.fill(label, LETTERS)
+            axis.text(-0.15, height + 0.5, text, ha="right", va="center", fontsize=SMALL)
+        else:
+            text = textwrap.fill(label, 2 * LETTERS)
+            axis.text(-LABELS, height + 0.9, text, va="bottom", fontsize=SMALL, weight="bold")
 
 
-def _draw_cell(axis: Axes, place: tuple[float, float], cell: Any) -> None:
-    """A cell coloured by the mean agreement; below it exact findings and mean components."""
-    share = min(max(cell.ari, 0.0), 1.0)
-    style = {"facecolor": mpl.colormaps["Blues"](share), "edgecolor": "white", "linewidth": 1.2}
-    axis.add_patch(Rectangle(place, 1, 1, **style))
-    ink, (x, y) = "white" if share > 0.6 else "#222222", place
-    centred = {"ha": "center", "va": "center", "color": ink}
-    mean = f"{cell.ari:z.2f}".replace("-", "−")
-    axis.text(x + 0.5, y + 0.34, mean, fontsize=7.5, **centred)
-    below = f"{cell.exact}/{cell.trials} · {cell.components:.3g}"
-    axis.text(x + 0.5, y + 0.74, below, fontsize=5, **centred)
-
-
-def _draw_heads(axis: Axes, across: Mapping[tuple[bool, str, float], float]) -> None:
-    """Three lines of column heads: k, distance, gamma."""
-    for (_, _, gamma), left in across.items():
-        axis.text(left + 0.5, -0.22, f"γ = {gamma:g}", ha="center", va="center", fontsize=7.5)
-    for printed, text in enumerate(SIZES):
-        own = {key[1:]: left for key, left in across.items() if key[0] == printed}
-        _draw_span(axis, list(own.values()), text, 1.35)
-        for distance, word in WORDS.items():
-            lefts = [left for (each, _), left in own.items() if each == distance]
-            _draw_span(axis, lefts, word, 0.75)
-
-
-def _draw_span(axis: Axes, lefts: list[float], text: str, height: float) -> None:
-    ends = [lefts[0] + 0.05, lefts[-1] + 0.95]
-    axis.plot(ends, [-height + 0.28] * 2, color="#888888", linewidth=0.8)
-    axis.text(sum(ends) / 2, -height, text, ha="center", va="center", fontsize=8)
-
-
-def frame_handles() -> list[Patch]:
-    """Legend entries of the two frames."""
-    return [Patch(edgecolor=FRAMES[key], label=text, **_FRAME) for key, text in NAMES.items()]
+def _draw_heads(axis: Axes, settings: list[tuple[str, float]]) -> None:
+    """Threshold above each column, distance above its columns."""
+    axis.xaxis.tick_top()
+    heads = [f"{gamma:g}" for _, gamma in settings]
+    axis.set_xticks([n + 0.5 for n in range(len(settings))], heads, fontsize=SMALL)
+    axis.tick_params(length=0)
+    axis.set(xlabel="")
+    axis.text(-0.15, -0.35, "γ", ha="right", va="center", fontsize=SMALL)
+    for n, word in enumerate(WORDS.values()):
+        middle = (n + 0.5) * len(settings) / len(WORDS)
+        axis.text(middle, -1.1, word, ha="center", va="center", fontsize=SMALL)

@@ -99,9 +99,7 @@ def free_height(curves: Sequence[pd.Series]) -> float:
     return (heights[widest] + heights[widest + 1]) / 2
 
 
-def draw_groups(
-    axis: Axes, history: pd.DataFrame, name: str, measure: str, look: Look
-) -> None:
+def draw_groups(axis: Axes, history: pd.DataFrame, name: str, measure: str, look: Look) -> None:
     """Draw the agreement or the number of groups of a method over the rounds, as a filled curve."""
     own = history[history["method"] == name].dropna(subset=[measure])
     axis.fill_between(own["round"], own[measure], color=look["color"], alpha=0.3, linewidth=0)
