@@ -115,6 +115,28 @@ def test_a_failed_step_shows_the_end_of_its_log_and_where_everything_is(run):
     assert run.tell(msg="Complete log(s): here") == ["Complete log(s): here"]
 
 
+def test_steps_that_fail_alike_show_their_log_once(run):
+    for job in (1, 2):
+        run.begin(job, "restore_run", scale="demo", record=f"a/seed{job}")
+        run.say(job, "one sentence\n" * 3)
+    assert len(run.tell("job_error", logging.ERROR, jobid=1)) == 1 + 3
+    (line,) = run.tell("job_error", logging.ERROR, jobid=2)
+    log = run.folder / "2.log"
+    assert line == f"FAILED restore a/seed2. Its log ends as one above: {log}"
+
+
+def test_the_command_of_a_failed_step_is_not_shown(run):
+    about = {"msg": "RuleException:\nCalledProcessError in file", "exception": "RuleException"}
+    assert run.tell("error", logging.ERROR, **about) == []
+
+
+def test_after_an_unknown_target_the_list_of_targets_is_named(run):
+    about = {"msg": "No rule to produce cfl_fig66", "exception": "MissingRuleException"}
+    shown = run.tell("error", logging.ERROR, **about)
+    assert shown[0] == "No rule to produce cfl_fig66"
+    assert shown[1].startswith("snakemake --list-rules lists the targets")
+
+
 def test_a_failure_of_a_step_without_log_is_told_by_snakemake(run):
     assert run.tell("job_error", logging.ERROR, jobid=7, msg="Error in rule x") == [
         "Error in rule x"

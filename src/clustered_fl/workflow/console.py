@@ -65,7 +65,7 @@ class Console(logging.Handler):
         self._planned: Counter[str] = Counter()
         self._spent: dict[str, list[float]] = {}
         self._ended: list[str] = []
-        self._failed = False
+        self._failures: list[list[str]] = []
         self._start = time.time()
         self._events = {
             "run_info": self._plan,
@@ -73,6 +73,7 @@ class Console(logging.Handler):
             "job_finished": self._end,
             "progress": self._progress,
             "job_error": self._fail,
+            "error": self._error,
         }
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -91,7 +92,7 @@ class Console(logging.Handler):
 
     def _message(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if not text.startswith(UNSHOWN) or (self._failed and text.startswith("Complete log")):
+        if not text.startswith(UNSHOWN) or (self._failures and text.startswith("Complete log")):
             self._show(text.rstrip())
         if text.startswith("Nothing to be done") and self._report.exists():
             self._show(f"The report: {self._report}")
@@ -140,12 +141,26 @@ class Console(logging.Handler):
         return f", about {minutes:.0f} min left" if minutes >= 1 else ""
 
     def _fail(self, record: logging.LogRecord) -> None:
-        self._failed = True
+        """Show the end of a failed step's log, once if hundreds of steps fail alike."""
         step = self._steps.pop(record.jobid, None)
+        said = step.said(SHOWN_OF_A_FAILURE) if step else []
+        alike = said in self._failures
+        self._failures.append(said)
         if step is None or step.log is None:
             self._full.handle(record)
-            return
-        said = step.said(SHOWN_OF_A_FAILURE) or ["(it is empty)"]
+        elif said and alike:
+            self._show(f"FAILED {step.name}. Its log ends as one above: {step.log}", "ERROR")
+        else:
+            self._show_end(step, said or ["(it is empty)"])
+
+    def _error(self, record: logging.LogRecord) -> None:
+        """Pass on an error, but not a failed step's command, since its log says more."""
+        if "CalledProcessError" not in record.getMessage():
+            self._full.handle(record)
+        if record.exception == "MissingRuleException":
+            self._show("snakemake --list-rules lists the targets of this scale and these papers.")
+
+    def _show_end(self, step: Step, said: list[str]) -> None:
         self._show(f"FAILED {step.name}. The end of its log, {step.log}:", "ERROR")
         self._show("\n".join(f"    {line}" for line in said))
 
