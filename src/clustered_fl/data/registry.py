@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveInt, field_validator
+from pydantic import Field, PositiveInt
 
 from clustered_fl.errors import InputError
 from clustered_fl.options import Strict, validated
@@ -63,13 +63,6 @@ class Entry(Strict):
     partial: tuple[Content, ...] = ()
     stand_in: str | None
 
-    @field_validator("shape")
-    @classmethod
-    def _square(cls, shape: tuple[int, ...]) -> tuple[int, ...]:
-        if shape[1:2] != shape[2:]:  # networks and kernels know one side
-            raise ValueError(f"images must be square, not {shape[1]} x {shape[2]}")
-        return shape
-
     @property
     def is_text(self) -> bool:
         """Whether the rows are token sequences rather than images."""
@@ -112,7 +105,11 @@ def read_registry(path: Path) -> dict[str, Entry | Composed]:
                 "`_`, at most 40, the first one a letter"
             )
         kind = Composed if "union" in row else Entry
-        registry[name] = validated(kind, f"{path}: {name}", row | {"name": name}, "key")
+        made = validated(kind, f"{path}: {name}", row | {"name": name}, "key")
+        if isinstance(made, Entry) and made.shape[1:2] != made.shape[2:]:
+            sides = " x ".join(map(str, made.shape[1:]))  # networks and kernels know one side
+            raise InputError(f"{path}: {name}.shape: images must be square, not {sides}")
+        registry[name] = made
     for entry in registry.values():
         if isinstance(entry, Composed) and (problem := _misfit(entry.union, registry)):
             raise InputError(f"{path}: {entry.name}.union: {problem}")
