@@ -47,6 +47,12 @@ def test_the_committed_ledgers_pass(ledgers):
     check(ledgers, DATASETS)
 
 
+def test_images_must_be_square(ledgers):
+    mnist = DATASETS["mnist"].model_copy(update={"shape": (1, 28, 20)})
+    with pytest.raises(InputError, match="run .*: images of mnist must be square, not 28 x 20"):
+        check(ledgers, DATASETS | {"mnist": mnist})
+
+
 # ---- Mistakes in what there is -------------------------------------------------------------------
 
 

@@ -100,7 +100,6 @@ def test_shape_tells_text_from_images(write):
             "tiny: host = 'ftp' is not allowed: input should be 'hub' or 'torchvision'",
         ),
         ({"hub": "tiny"}, "tiny: hub = 'tiny' is not allowed"),
-        ({"shape": [1, 28, 20]}, r"tiny\.shape: images must be square, not 28 x 20"),
         (
             {"classes": ["only"]},
             r"tiny: classes = \['only'\] is not allowed: tuple should have at least 2 items",

@@ -105,11 +105,7 @@ def read_registry(path: Path) -> dict[str, Entry | Composed]:
                 "`_`, at most 40, the first one a letter"
             )
         kind = Composed if "union" in row else Entry
-        made = validated(kind, f"{path}: {name}", row | {"name": name}, "key")
-        if isinstance(made, Entry) and made.shape[1:2] != made.shape[2:]:
-            sides = " x ".join(map(str, made.shape[1:]))  # networks and kernels know one side
-            raise InputError(f"{path}: {name}.shape: images must be square, not {sides}")
-        registry[name] = made
+        registry[name] = validated(kind, f"{path}: {name}", row | {"name": name}, "key")
     for entry in registry.values():
         if isinstance(entry, Composed) and (problem := _misfit(entry.union, registry)):
             raise InputError(f"{path}: {entry.name}.union: {problem}")

@@ -118,7 +118,15 @@ def _parts(ledger: Ledger, datasets: Registry) -> Iterator[Part]:
 def _data(config: Settings, datasets: Registry) -> Settings:
     name = config["dataset"]
     clients = {"clients": {"rows": _rows(name, datasets)} | config.get("federation", {})}
-    return {"dataset": {"name": name, "known": sorted(datasets)}} | clients
+    about = {"name": name, "known": sorted(datasets), "sides": _sides(name, datasets)}
+    return {"dataset": about} | clients
+
+
+def _sides(name: str, datasets: Registry) -> tuple[int, ...]:
+    """Height and width of images; () for texts and unknown datasets."""
+    entry = datasets.get(name)
+    first = datasets[min(entry.union)] if isinstance(entry, Composed) else entry
+    return first.shape[1:] if first else ()
 
 
 def _rows(name: str, datasets: Registry) -> int:
@@ -133,6 +141,9 @@ def _dataset(settings: Settings) -> None:
     if settings["name"] not in settings["known"]:
         allowed = ", ".join(settings["known"])
         raise InputError(f"there is no dataset {settings['name']!r}; allowed are {allowed}")
+    if len(set(settings["sides"])) > 1:  # networks and compiled kernels know one side
+        sides = " x ".join(map(str, settings["sides"]))
+        raise InputError(f"images of {settings['name']} must be square, not {sides}")
 
 
 def _federation(settings: Settings) -> None:
