@@ -1,5 +1,6 @@
 """FLT's claims on theory and code, on tables whose right answer is known beforehand."""
 
+from itertools import product
 from pathlib import Path
 
 import judging
@@ -7,9 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from clustered_fl.claims.binding import bind, variants
 from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.verdicts import measure_of
 from clustered_fl.files import write_json
 from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.options import call
 from clustered_fl.theory.flt.clustering_error import clustering_error
 from clustered_fl.theory.flt.code_differences import code_differences
 from clustered_fl.theory.flt.communication import communication
@@ -87,15 +91,42 @@ def test_claims_find_their_numbers_in_the_studies(study, name, tables):
         assert not np.isnan(list(result(claim, known)[0].values())).any(), claim
 
 
+OTHERS = {"share": 0.3, "share_with_decoder": 0.6, "encoder_over_local": 2.0}
+
+
+def on_cifar(rows: list[dict], client: str = "leaf_cnn", encoder: str = "printed") -> list[dict]:
+    """These rows with two networks, and other rows with every other pair of them."""
+    found = []
+    for own in product(("leaf_cnn", "le_net"), ("printed", "residual")):
+        about = dict(zip(("cifar10_client", "cifar10_encoder"), own, strict=True))
+        found += [row | about for row in (rows if own == (client, encoder) else [OTHERS])]
+    return found
+
+
 @pytest.mark.parametrize(("largest", "holds"), [(0.0099, True), (0.01, False)])
 def test_t6a_share_of_the_one_off_exchange(study, largest, holds):
     rows = [
         {"share": 0.001, "share_with_decoder": 0.5},
         {"share": largest, "share_with_decoder": 0.2},
     ]
-    measured, held = result("FLT-T6-a", study("flt_communication", one_off=rows))
-    assert list(measured.values()) == [largest, 0.001, 0.5]
+    measured, held = result("FLT-T6-a", study("flt_communication", networks=on_cifar(rows)))
+    assert list(measured.values()) == [largest, 0.5]
     assert held == holds
+
+
+@pytest.mark.parametrize("claim", ["FLT-T6-a", "FLT-T6-c"])
+def test_t6_reads_every_pair_of_networks_once(study, claim):
+    """The numbers of one pair of networks are those that no other pair has."""
+    entry, found = LEDGER.claims[claim], []
+    for own in variants(entry).values():
+        arguments = bind(own.measure, measure_of(own), LEDGER).arguments
+        (pair,) = {tuple(each["where"].values()) for each in arguments["numbers"].values()}
+        rows = on_cifar([dict.fromkeys(OTHERS, 0.7)], *pair)
+        known = study("flt_communication", networks=rows)
+        measured = call(measure_of(own), "t6", arguments, evidence=known)
+        assert list(measured.values()) == [0.7, 0.7]
+        found.append(pair)
+    assert sorted(found) == sorted(product(("leaf_cnn", "le_net"), ("printed", "residual")))
 
 
 @pytest.mark.parametrize(("factor", "holds"), [(3.0, True), (2.9, False)])
@@ -115,9 +146,9 @@ def test_t6b_ifca(study, factor, holds):
 
 @pytest.mark.parametrize(("ratio", "holds"), [(1.0, True), (1.1, False)])
 def test_t6c_encoder(study, ratio, holds):
-    rows = [{"encoder_over_local": 0.2}, {"encoder_over_local": ratio}]
-    measured, held = result("FLT-T6-c", study("flt_communication", one_off=rows))
-    assert list(measured.values()) == [ratio, 0.2]
+    rows = [OTHERS | {"encoder_over_local": each} for each in (0.2, ratio)]
+    measured, held = result("FLT-T6-c", study("flt_communication", networks=on_cifar(rows)))
+    assert (measured["largest ratio"], measured["smallest ratio"]) == (ratio, 0.2)
     assert held == holds
 
 

@@ -7,8 +7,11 @@ import pytest
 
 from clustered_fl.errors import InputError
 from clustered_fl.models import build_model
+from clustered_fl.models.autoencoder import conv_autoencoder
 from clustered_fl.options import call
 from clustered_fl.theory.flt.communication import (
+    CIFAR10_CLIENTS,
+    CIFAR10_ENCODERS,
     COLOUR,
     GREY,
     SCENARIOS,
@@ -44,6 +47,18 @@ def test_parameters_are_those_of_the_real_models(each):
     channels, side, classes = IMAGES[each.dataset]
     model = build_model(each.model, (channels, side, side), classes)
     assert sum(part.numel() for part in model.parameters()) == each.parameters
+
+
+@pytest.mark.parametrize("name", CIFAR10_CLIENTS)
+def test_clients_of_cifar10_are_the_real_models(name):
+    model = build_model(name, (3, 32, 32), 10)
+    assert sum(part.numel() for part in model.parameters()) == CIFAR10_CLIENTS[name]
+
+
+def test_the_printed_encoder_of_cifar10_is_that_of_grey_images_with_three_channels():
+    own = conv_autoencoder(3, 32)
+    sizes = [sum(p.numel() for p in part.parameters()) for part in (own.encoder, own.decoder)]
+    assert tuple(sizes) == CIFAR10_ENCODERS["printed"]
 
 
 def convolution(inputs, outputs, side, bias=True):
@@ -111,6 +126,31 @@ def test_one_off_is_small_but_for_the_large_encoder(tables):
     shares = tables["one_off"].set_index(["dataset", "model"])["share"]
     assert shares["CIFAR-10", "le_net"] == pytest.approx(0.151, abs=0.001)
     assert (shares.drop(("CIFAR-10", "le_net")) < 0.005).all()
+
+
+@pytest.mark.parametrize(
+    ("encoder", "client", "share"),
+    [
+        ("printed", "leaf_cnn", 0.000102),
+        ("residual", "leaf_cnn", 0.00130),
+        ("printed", "le_net", 0.0137),
+        ("residual", "le_net", 0.1506),
+    ],
+)
+def test_share_with_each_pair_of_networks(tables, encoder, client, share):
+    """By hand: 100 encoders and signatures of 640, and 2 x 20 x 100 models of clients."""
+    own = {"cifar10_encoder": encoder, "cifar10_client": client}
+    row = find(tables["networks"], dataset="CIFAR-10", **own)
+    once = 100 * (CIFAR10_ENCODERS[encoder][0] + 640)
+    assert row["share"] == once / (once + 2 * 20 * 100 * CIFAR10_CLIENTS[client])
+    assert row["share"] == pytest.approx(share, rel=0.01)
+    assert (row["model"], row["parameters"]) == (client, CIFAR10_CLIENTS[client])
+
+
+def test_networks_as_coded_are_those_of_the_other_tables(tables):
+    every = tables["networks"].query("cifar10_encoder == 'residual' and cifar10_client == 'le_net'")
+    coded = every.drop(columns=["cifar10_encoder", "cifar10_client"]).reset_index(drop=True)
+    pd.testing.assert_frame_equal(coded, tables["one_off"])
 
 
 def test_both_tables_agree(tables):

@@ -1,16 +1,18 @@
 """Measures of FLT's claims besides accuracies: relatedness, Table V, the public code."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from clustered_fl.claims import measures
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.measures import accuracy_of, differences, rounds_of, told
 from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.groupings import flt
-from clustered_fl.groupings.distances import ward
+from clustered_fl.groupings.distances import Distance, ward
 from clustered_fl.metrics import agreement as partitions
 from clustered_fl.metrics.flt import newcomers, recovery
 from clustered_fl.options import call
@@ -31,26 +33,40 @@ def _named(number: str, label: str) -> str:
     return ", ".join(filter(None, (NUMBERS[number], label))) or "agreement"
 
 
-def _trials(evidence: Evidence, name: str, gamma: float = 1.0) -> pd.DataFrame:
-    """Results of a grouping's own k and distance for every seed of UMAP, at a threshold."""
+def _trials(
+    evidence: Evidence,
+    name: str,
+    gamma: float = 1.0,
+    k: int | None = None,
+    distance: Distance | None = None,
+) -> pd.DataFrame:
+    """Results of a grouping for every seed of UMAP, with its own k and distance unless given."""
     method = dict(evidence.grouping(name).record["config"]["method"])
     own = call(flt.Settings, f"grouping {method.pop('name')}", method)
     table = recovery.comparisons(evidence.groupings(name))
-    same = (table["k"] == own.k) & (table["distance"] == own.distance)
+    same = (table["k"] == (k or own.k)) & (table["distance"] == (distance or own.distance))
     return table[same & (table["gamma"] == gamma)]
 
 
-def trials(evidence: Evidence, of: list[Grouping], numbers: list[Number]) -> Measured:
+def trials(
+    evidence: Evidence,
+    of: list[Grouping],
+    numbers: list[Number],
+    k: int | None = None,
+    distance: Distance | None = None,
+) -> Measured:
     """Numbers over all seeds of UMAP: means, and the least index.
 
     Args:
         of: groupings by FLT that have compared settings.
         numbers: adjusted Rand index (`ari`), its minimum, connected components, fractions of pairs
             within (`recall`) and across clusters that are related.
+        k, distance: compared centres per client and distance; a grouping's own if not given.
     """
     found = {}
     for name, label in told(evidence, of).items():
-        (row,) = recovery.over_seeds(_trials(evidence, name)).to_dict("records")
+        rows = _trials(evidence, name, k=k, distance=distance)
+        (row,) = recovery.over_seeds(rows).to_dict("records")
         shown = label if len(of) > 1 else ""
         found |= {_named(number, shown): float(row[number]) for number in numbers}
     return found
@@ -90,12 +106,15 @@ def right_number(
 
 
 def with_known_number(evidence: Evidence, of: list[Grouping]) -> Measured:
-    """Agreement of Ward's clusters of a relatedness, given the true number of clusters."""
+    """Agreement of Ward's clusters of a relatedness, given the true number of clusters.
+
+    Returns: "agreement", the least of all, and that of each grouping.
+    """
     found = {}
     for name, label in told(evidence, of).items():
         related, truth = evidence.grouping(name).found.related, evidence.grouping(name).true_groups
         found[label] = partitions.index(truth, ward(related, len(set(truth))))
-    return found
+    return {"agreement": min(found.values())} | found
 
 
 def agreement(evidence: Evidence, of: list[Grouping]) -> Measured:
@@ -183,6 +202,22 @@ def columns(evidence: Evidence, first: Run, second: Run) -> Measured:
     values = [accuracy_of(evidence, run) for run in (first, second)]
     names = [evidence.label(run).column for run in (first, second)]
     return {"first over second": values[0] - values[1]} | dict(zip(names, values, strict=True))
+
+
+def near_published(
+    evidence: Evidence, of: list[Run], swap: tuple[Run, Run] | None = None
+) -> Measured:
+    """As `measures.near_published`, with one run in place of another.
+
+    Args:
+        swap: a run of `of`, and the run that is compared with its published number instead.
+    """
+    if swap:
+        first, second = swap
+        labels = {**evidence.labels, second: evidence.label(first)}
+        evidence = replace(evidence, labels=labels)
+        of = [second if run == first else run for run in of]
+    return measures.near_published(evidence, of)
 
 
 def label_0(evidence: Evidence, coded: Run, fixed: Run) -> Measured:

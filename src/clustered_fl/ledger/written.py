@@ -30,8 +30,8 @@ class Written(Strict):
     )
     archived: list[str] = Field(
         default=[],
-        description="metrics whose values the archive keeps for every round; all if none is named, "
-        "and of the others those of the last round",
+        description="metrics that the archive keeps for every round; the others are kept for the "
+        "last round only; an empty list keeps all metrics for every round",
     )
     contradictions: list[str] = Field(
         default=[],

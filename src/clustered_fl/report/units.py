@@ -8,7 +8,8 @@ POINTS, PERCENT, ROUNDS, SQUARED = "points", "%", "rounds", "squared points"
 # Measure -> the unit of its numbers, for those that have one.
 _OF_MEASURES = {
     **dict.fromkeys(("measures.lead", "measures.differences", "measures.near_published"), POINTS),
-    **dict.fromkeys(("flt.margins", "flt.second_half", "ground.surplus_of_the_worst"), POINTS),
+    **dict.fromkeys(("flt.margins", "flt.second_half", "flt.near_published"), POINTS),
+    "ground.surplus_of_the_worst": POINTS,
     **dict.fromkeys(("repa.differences", "repa.unrest"), POINTS),
     **dict.fromkeys(("measures.accuracy", "measures.gained", "flt.columns"), PERCENT),
     **dict.fromkeys(("measures.rounds_to", "repa.rounds_ahead"), ROUNDS),
@@ -19,6 +20,8 @@ _OF_MEASURES = {
 _OF_NAMES = {
     ("measures.near_published", "share "): "",
     ("measures.near_published", "within "): "",
+    ("flt.near_published", "share "): "",
+    ("flt.near_published", "within "): "",
     ("measures.gained", "gained later"): POINTS,
     ("flt.columns", "first over second"): POINTS,
     ("measures.fairness", "columns"): "",

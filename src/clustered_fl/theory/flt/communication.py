@@ -5,9 +5,15 @@ encoder to every client, and k means of e numbers back. In the rounds FLT and Fe
 W_local T, a model to every participant and back. IFCA sends C models to each, so (C + 1) rho M
 W_local T. Added here: clients that fine-tune the encoder (Enc2) also need the decoder, because
 fine-tuning reconstructs images, and CIFAR-10 has another encoder than MNIST.
+
+The paper prints one encoder, "two convolutional layers followed by a single fully connected layer",
+and "the CNN of LEAF" for clients (section IV-A3). On CIFAR-10 its public code has a residual
+encoder and a LeNet. Tables show the code's networks, and `networks` all combinations.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Annotated
 
 import numpy as np
@@ -67,11 +73,14 @@ SCENARIOS = (
     Scenario("4", "EMNIST", "mlp", 2400, 0.2, 100, 10, 166_447, *GREY),
     Scenario("4", "EMNIST", "leaf_cnn", 600, 0.2, 100, 10, 6_572_975, *GREY),
 )
+# Networks on CIFAR-10, printed ones first: encoder and decoder, and W_local.
+CIFAR10_ENCODERS = {"printed": (33_924, 33_491), "residual": COLOUR}
+CIFAR10_CLIENTS = {"leaf_cnn": 8_464_842, "le_net": 62_006}
 # The paper gives no number for "negligible"; one hundredth is our choice.
 NEGLIGIBLE = 0.01
 
 
-@leaves("communication", "one_off")
+@leaves("communication", "one_off", "networks")
 def communication(
     seed: int,
     *,
@@ -85,14 +94,16 @@ def communication(
     Args:
         centres, embedding: k and e of a client's signature.
         scenarios: with the parameters of their networks, which this module does not build.
-    Returns: communication: see `methods`, with the column bytes; one_off: see `one_off_costs`.
+    Returns: communication: see `methods`, with the column bytes; one_off: see `one_off_costs`;
+        networks: see `networks`.
     Raises: InputError for settings out of range.
     """
     require_at_least(1, centres=centres, embedding=embedding, bytes_per_number=bytes_per_number)
     signature = centres * embedding
     table = pd.concat([methods(each, signature) for each in scenarios], ignore_index=True)
     table["bytes"] = table["total"] * bytes_per_number
-    return {"communication": table, "one_off": one_off_costs(scenarios, signature)}
+    costs = {"one_off": one_off_costs(scenarios, signature)}
+    return {"communication": table} | costs | {"networks": networks(scenarios, signature)}
 
 
 def methods(scenario: Scenario, signature: int) -> pd.DataFrame:
@@ -135,6 +146,23 @@ def one_off_costs(scenarios: Sequence[Scenario], signature: int) -> pd.DataFrame
         row["rounds_until_negligible"] = rounds_until(once, sent / each.rounds)
         rows.append(each.names | row | {"ifca_over_fedsem": (each.clusters + 1) / 2})
     return pd.DataFrame(rows)
+
+
+def networks(scenarios: Sequence[Scenario], signature: int) -> pd.DataFrame:
+    """The one-off traffic of FLT with printed and coded networks on CIFAR-10 (section IV-A3).
+
+    Returns: as `one_off_costs` for every pair of networks, with cifar10_encoder and cifar10_client.
+    """
+    parts = []
+    for (name, sizes), (client, local) in product(
+        CIFAR10_ENCODERS.items(), CIFAR10_CLIENTS.items()
+    ):
+        change = {"model": client, "parameters": local}
+        change |= dict(zip(("encoder", "decoder"), sizes, strict=True))
+        own = [replace(s, **change) if s.dataset == "CIFAR-10" else s for s in scenarios]
+        costs = one_off_costs(own, signature)
+        parts.append(costs.assign(cifar10_encoder=name, cifar10_client=client))
+    return pd.concat(parts, ignore_index=True)
 
 
 def rounds_until(once: float, per_round: float, share: float = NEGLIGIBLE) -> int:
