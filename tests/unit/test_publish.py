@@ -156,7 +156,7 @@ def test_readme_shows_every_figure_and_claim_and_links_to_what_is_there(publishe
     folder = published / "toy"
     text = (folder / "README.md").read_text()
     assert "Statements of the paper: 1, tested on measurements at the scale demo" in text
-    assert ": 1 demo only. Other claims are counted apart." in text
+    assert ": 1 demo only. Other kinds of claims are counted separately." in text
     assert "Each claim rests on 2 seeds." in text
     assert "| Our own questions | 0 | 1 | 0 | 1 |" in text
     links = re.findall(r"\]\(([^)]+)\)", text)
@@ -175,8 +175,9 @@ def test_readme_of_all_scales_counts_verdicts_and_links_to_every_paper(published
     path = published.parent / "README.md"
     text = path.read_text()
     links = re.findall(r"\]\(([^)]+)\)", text)
-    assert set(links) == {f"demo/{paper}/README.md" for paper in ("toy", "other")}
-    assert all((path.parent / link).is_file() for link in links)
+    papers = {f"demo/{paper}/README.md" for paper in ("toy", "other")}
+    assert set(links) == papers | {"../docs/findings.md"}
+    assert all((path.parent / link).is_file() for link in papers)
     assert text.count("| Statements of the paper | 1 | 1 demo only |") == 2
 
 

@@ -76,7 +76,8 @@ def extended(tmp_path_factory) -> Project:
 def test_the_page_has_a_file_and_an_entry_of_each_kind():
     folders = [Path(name).parent.name for name in modules()]
     assert folders == ["groupings", "methods", "partitions"]
-    assert [section for section, _ in entries()] == [*["rows"] * 2, *["columns"] * 2, "artefacts"]
+    sections = ["artefacts", *["rows"] * 2, *["columns"] * 2, "artefacts"]
+    assert [section for section, _ in entries()] == sections
 
 
 def test_the_files_keep_the_rules_of_the_project():
@@ -94,7 +95,8 @@ def test_the_entries_fit_the_committed_ledger():
     for section, new in {"columns": ["negative", "pictures"], "rows": list(ROWS[1:])}.items():
         known = list(matrix_of(before)[section])
         assert list(matrix_of(after)[section]) == [*known, *new]
-    assert list(after["artefacts"]) == [*before["artefacts"], "ground_pictures"]
+    new = ["ground_mine", "ground_pictures"]
+    assert list(after["artefacts"]) == [*before["artefacts"], *new]
 
 
 def test_one_file_and_one_entry_are_planned_as_runs(extended):

@@ -60,9 +60,9 @@ def by_kind(found: Sequence[Tally], is_benchmark: bool) -> str:
 def summary_table(
     papers: list[dict[str, Any]], scale: str, source: str, link: str = "{}/scorecard.md"
 ) -> str:
-    """What each paper states and how it was judged; all that is counted apart in a last column."""
+    """What each paper states and how it was judged; other kinds of claims in a last column."""
     lines = [f"Verdicts ({_about(scale, source)}).", ""]
-    lines.append(_row(("", "counted", "claims", "verdicts", "counted apart")))
+    lines.append(_row(("", "counted", "claims", "verdicts", "counted separately")))
     lines.append("|---|---|---:|---|---|")
     for each in papers:
         name = f"[{each['short']}]({link.format(each['paper'])})"

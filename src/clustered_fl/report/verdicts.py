@@ -19,10 +19,12 @@ MEANING = dict(
     zip(
         VERDICTS,
         (
-            f"Every bound holds for the mean over seeds and for {_PERCENT} of the seeds, by at "
-            "least two standard errors, with every value tried of settings that the paper omits.",
-            f"A bound fails for the mean over seeds and for {_PERCENT} of the seeds, by at least "
-            "two standard errors, with every value tried of these settings.",
+            "The mean over seeds meets every bound by at least two standard errors, and so do at "
+            f"least {_PERCENT} of the seeds without the margin, with every value tried of settings "
+            "that the paper omits.",
+            "The mean over seeds misses a bound by at least two standard errors, and the claim "
+            f"fails for at least {_PERCENT} of the seeds, with every value tried of settings that "
+            "the paper omits.",
             "True with one value of a setting that the paper omits, false with another.",
             "None of these, or a number that the claim needs could not be measured.",
             "True, and it could not have been false; shown and not counted.",
@@ -40,7 +42,7 @@ EXPECTED = {"CONFIRMED": "HELD", "REFUTED": "DID NOT HOLD"}
 KINDS = {
     "paper": "Statements of the paper",
     "theory": "Checks of theorems and formulas",
-    "code": "Departures of the authors' public code",
+    "code": "Claims about the authors' public code",
     "ours": "Our own questions",
 }
 """Kind of a claim -> what these claims are, those of the paper first."""
@@ -114,8 +116,8 @@ def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
 def tallies(verdicts: Sequence[Verdict], is_benchmark: bool) -> list[Tally]:
     """The verdicts counted by kind of claim; a kind without claims is left out.
 
-    A paper is judged by what it states. Theorem checks, departures of its code and our own
-    questions are counted apart, so that they neither help nor harm it.
+    A paper is judged by what it states. Theorem checks, claims about its code and our own
+    questions are counted separately, so that they neither help nor harm it.
     """
     about = KINDS | ({"ours": EXPECTATIONS} if is_benchmark else {})
     own = {kind: [each for each in verdicts if each.kind == kind] for kind in KINDS}

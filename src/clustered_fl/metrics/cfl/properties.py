@@ -80,8 +80,9 @@ def _privacy(state: pd.DataFrame, records: Records) -> str:
     equal = min(agreement.index(plain["groups"], hidden["groups"]) for plain, hidden in pairs)
     change = abs(state["score"]["cfl_permuted"] - state["score"]["cfl_permuted_hidden"])
     return (
-        f"with parameters in a secret order: agreement {equal:.2f} with the groups found without, "
-        f"mean accuracy changes by {change:.4f}; this is invariance, no guarantee is tested"
+        f"with a common secret permutation of the parameters: agreement {equal:.2f} with the "
+        f"groups found without it, mean accuracy changes by {change:.4f}; this tests invariance, "
+        "not a privacy guarantee"
     )
 
 
@@ -91,6 +92,7 @@ def _newcomers(state: pd.DataFrame, records: Records) -> str:
     right = [home for record in joined for home in agreement.newcomers_at_home(record)]
     scores = [new[record["metric"]] for record in joined for new in record["newcomers"]]
     return (
-        f"{sum(right)} of {len(right)} newcomers led to the leaf of their cluster; their accuracy "
-        f"is {np.mean(scores):.3f}, that of the trained clients {state['score'][homes].mean():.3f}"
+        f"{sum(right)} of {len(right)} newcomers were routed to the leaf of their cluster; their "
+        f"accuracy is {np.mean(scores):.3f}, that of the trained clients "
+        f"{state['score'][homes].mean():.3f}"
     )
