@@ -14,7 +14,15 @@ from tiny_results import RUN, ledger_of
 
 from clustered_fl.claims import bounds
 from clustered_fl.claims.evidence import Evidence, RunEvidence, labels
-from clustered_fl.claims.judging import Estimate, errors_of, judge, mean_of, settled, text_of
+from clustered_fl.claims.judging import (
+    Estimate,
+    errors_of,
+    jackknife,
+    judge,
+    mean_of,
+    settled,
+    text_of,
+)
 from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.claims.verdicts import COLUMNS, VERDICTS, evaluate
 from clustered_fl.errors import InputError
@@ -106,6 +114,14 @@ def test_errors_are_those_of_the_seeds_or_of_the_tests_of_one():
     assert errors_of(measured(3.0)) == {"x": 0.0}
     assert errors_of(measured(1.0, 3.0))["x"] == pytest.approx(1.0)
     assert errors_of(measured(1.0, math.inf)) == {"x": 0.0}
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    values = pd.Series([3.0, 5.0, 4.0, 8.0])
+    found = jackknife(lambda kept: float(values[kept].mean()), range(4))
+    assert (found, found.error) == pytest.approx((5.0, values.sem()))
+    pairs = jackknife(lambda kept: float(values[kept].mean()), [0, 0, 1, 1])
+    assert pairs.error == pytest.approx(pd.Series([4.0, 6.0]).sem())
 
 
 def test_the_error_of_a_difference_is_that_of_independent_numbers():

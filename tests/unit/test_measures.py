@@ -12,6 +12,7 @@ import tiny_records as tiny
 
 from clustered_fl.claims import measures
 from clustered_fl.claims.evidence import Evidence, Label
+from clustered_fl.claims.judging import judge
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
 from clustered_fl.options import call
@@ -169,6 +170,26 @@ def test_rounds_to_an_accuracy(evidence, percent, ahead, first):
     found = measured("rounds_to", evidence, percent=percent, of="l_three", over=["l_one", "l_two"])
     assert found.pop("rounds ahead") == pytest.approx(ahead, nan_ok=True)
     assert found == first
+
+
+def test_a_tie_in_rounds_is_open_and_a_lead_of_more_than_one_test_is_not(evidence):
+    """Tests are up to 6 rounds apart in ours and 4 in the other: sqrt(36 / 12 + 16 / 12)."""
+    found = measured("rounds_to", evidence, percent=45, of="l_three", over=["l_two"])
+    assert found["rounds ahead"].error == pytest.approx(math.sqrt(52 / 12))
+    assert judge({"rounds ahead": "> 0"}, [found]) == "INCONCLUSIVE"
+    found = measured("rounds_to", evidence, percent=61, of="l_three", over=["l_two"])
+    assert judge({"rounds ahead": "> 0"}, [found]) == "CONFIRMED"
+
+
+def test_the_error_of_an_excess_leaves_out_a_true_group_in_all_runs(evidence):
+    """Groups of two clients each; the same sum by hand."""
+    ours, theirs = np.array([50, 52, 54, 56, 58, 60]), np.array([40, 50, 50, 50, 50, 60])
+    truth = np.array(tiny.TRUTH)
+    left = [theirs[truth != g].var() - ours[truth != g].var() for g in np.unique(truth)]
+    mean = sum(left) / len(left)
+    squares = sum((each - mean) ** 2 for each in left)
+    found = measured("fairness", evidence, of=["l_one"], others=["l_two"])["least of others more"]
+    assert found.error == pytest.approx(math.sqrt((len(left) - 1) / len(left) * squares))
 
 
 def test_an_unknown_argument_is_refused(evidence):

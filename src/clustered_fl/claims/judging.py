@@ -2,10 +2,10 @@
 
 A seed's numbers are means over a finite test set, and a few seeds are a sample. A verdict is
 therefore given only if the mean is at least two standard errors away from the deciding bound. The
-error is over seeds, or for a single seed over test images (`Estimate`).
+error is over seeds, or for a single seed over test images or clients (`Estimate`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -43,6 +43,19 @@ class Estimate(float):
 def error_of(value: float) -> float:
     """Standard error of a number; 0 if unknown."""
     return getattr(value, "error", 0.0)
+
+
+def jackknife(statistic: Callable[[np.ndarray], float], blocks: Sequence[int]) -> Estimate:
+    """A statistic of clients, with the standard error of the delete-one jackknife (Tukey 1958).
+
+    Args:
+        statistic: of a mask of clients.
+        blocks: block of each client; clients that are tested on the same images are left out
+            together.
+    """
+    of = np.asarray(blocks)
+    left = [statistic(of != block) for block in np.unique(of)]
+    return Estimate(statistic(np.full(len(of), True)), np.sqrt((len(left) - 1) * np.var(left)))
 
 
 def judge(holds_if: Mapping[str, str], measured: list[Measured]) -> str:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
-from clustered_fl.claims.judging import Estimate
+from clustered_fl.claims.judging import Estimate, jackknife
 from clustered_fl.claims.leads import TAKE, Take, leads, of_one_column
 from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.metrics import accuracy as scores
@@ -124,24 +124,45 @@ def fairness(
         squared points, "share of others with more" than that, and every variance. Of several
         "columns", in how many ours are least, and the excess in each.
     """
-    ours, theirs = (_variances(evidence, runs) for runs in (of, others))
-    more = {column: min(theirs[column].values()) - max(ours[column].values()) for column in ours}
+    ours, theirs = (_by_column(evidence, runs) for runs in (of, others))
+    more = {name: _excess(evidence, own, theirs[name]) for name, own in ours.items()}
     if len(more) > 1:
         return {"columns": float(sum(value >= 0 for value in more.values()))} | more
-    ((column, own),) = ours.items()
-    rest, shown = theirs[column], _variances(evidence, beside).get(column, {})
-    share = np.mean([value > max(own.values()) for value in rest.values()])
-    found = {"least of others more": more[column], "share of others with more": float(share)}
-    return found | own | rest | shown
+    shown = {evidence.label(run).row: _variance(evidence, run) for run in (*of, *others, *beside)}
+    largest = max(_variance(evidence, run) for run in of)
+    share = np.mean([_variance(evidence, run) > largest for run in others])
+    (excess,) = more.values()
+    return {"least of others more": excess, "share of others with more": float(share)} | shown
 
 
-def _variances(evidence: Evidence, runs: list[str]) -> dict[str, dict[str, float]]:
-    """Column -> row -> population variance over clients at the end, in squared points."""
-    found: dict[str, dict[str, float]] = {}
+def _by_column(evidence: Evidence, runs: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
     for run in runs:
-        label, last = evidence.label(run), evidence.run(run).clients()
-        found.setdefault(label.column, {})[label.row] = float(last.var(ddof=0))
+        found.setdefault(evidence.label(run).column, []).append(run)
     return found
+
+
+def _variance(evidence: Evidence, run: str) -> float:
+    """Population variance over clients at the end, in squared points."""
+    return float(evidence.run(run).clients().var(ddof=0))
+
+
+def _excess(evidence: Evidence, ours: list[str], theirs: list[str]) -> Estimate:
+    """The least variance of theirs minus the largest of ours, with its error over clients.
+
+    Clients of a true group have the same test images. All runs have the same clients, so that a
+    client is left out of all of them.
+    """
+    own, other = (
+        [evidence.run(run).clients().to_numpy() for run in each] for each in (ours, theirs)
+    )
+    groups = evidence.run(ours[0]).record["true_groups"]
+    blocks = groups if len(set(groups)) > 1 else range(len(groups))
+
+    def excess(kept: np.ndarray) -> float:
+        return float(min(each[kept].var() for each in other) - max(e[kept].var() for e in own))
+
+    return jackknife(excess, blocks)
 
 
 def near_published(
@@ -169,13 +190,18 @@ def near_published(
 def rounds_to(evidence: Evidence, percent: float, of: Run, over: list[Run]) -> Measured:
     """First tested round with so many %, and by how many ours is ahead of the fastest other.
 
-    A run that never gets there has infinity; if none does, the difference is NaN.
+    A run that never gets there has infinity; if none does, the difference is NaN. The accuracy was
+    reached at any round since the test before, so a round has the standard error of a uniform
+    distribution over the rounds between two tests.
 
     Args:
         percent: mean accuracy that is asked for.
     """
-    read = {run: evidence.run(run).accuracies for run in (of, *over)}
-    first = {run: scores.first_round(each, percent) for run, each in read.items()}
+    first = {}
+    for run in (of, *over):
+        read = evidence.run(run).accuracies
+        error = float(np.diff(read.index).max(initial=0)) / np.sqrt(12)
+        first[run] = Estimate(scores.first_round(read, percent), error)
     ahead = min(first[run] for run in over) - first[of]
     return {"rounds ahead": ahead} | {evidence.label(run).row: first[run] for run in first}
 
