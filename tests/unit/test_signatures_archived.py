@@ -12,7 +12,7 @@ import pytest
 import tiny_groupings as tiny
 from playing import NOTEBOOKS, code_cells
 
-from clustered_fl.claims.binding import bind
+from clustered_fl.claims.binding import bind, variants
 from clustered_fl.claims.evidence import GroupingEvidence
 from clustered_fl.claims.verdicts import measure_of
 from clustered_fl.errors import InputError
@@ -77,7 +77,8 @@ def needed(ledger: Ledger) -> set[str]:
     for claim in ledger.claims.values():
         function = measure_of(claim)
         if reads_signatures(function):
-            found |= set(bind(claim.measure, function, ledger).needs["groupings"])
+            for each in variants(claim).values():
+                found |= set(bind(each.measure, function, ledger).needs["groupings"])
     return found
 
 
