@@ -10,6 +10,7 @@ import seaborn as sns
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
+from PIL import Image
 from tiny_records import TREE, TRUTH, record, scores
 
 from clustered_fl import figures
@@ -39,6 +40,18 @@ def test_equal_numbers_are_equal_bytes(tmp_path):
     plt.close("all")
     assert set(first) == {f"figure.{suffix}" for suffix in ("png", "pdf", "svg", "csv")}
     assert draw(tmp_path / "second") == first
+
+
+def test_few_colours_look_like_all_and_take_less(tmp_path):
+    figure, axes = figures.panels(1, 1)
+    axes[0, 0].imshow(np.arange(100).reshape(10, 10), cmap="viridis")
+    figures.save(figure, pd.DataFrame({"x": [1]}), tmp_path, "figure", "note")
+    figure.savefig(tmp_path / "all.png")
+    few, every = (Image.open(tmp_path / f"{name}.png") for name in ("figure", "all"))
+    difference = np.asarray(few.convert("RGB")).astype(int) - np.asarray(every.convert("RGB"))
+    assert (np.abs(difference).max(2) > 16).mean() < 0.002
+    assert few.info["dpi"] == every.info["dpi"]
+    assert (tmp_path / "figure.png").stat().st_size < (tmp_path / "all.png").stat().st_size / 2
 
 
 def test_numbers_are_saved_beside_the_drawing(tmp_path):
