@@ -40,6 +40,12 @@ def test_a_whole_and_honest_table_passes(check, table):
     check(table, {"fig": "round,value,note\n0,,yes\n1,0.5,\n", "table": "symbol\nNA\n"})
 
 
+def test_a_claim_may_be_measured_in_some_settings_and_not_run_in_others(check, table):
+    others = table["verdict"] == "NOT RUN"
+    table.loc[others, ["measured", "seeds"]] = ["x 1; with width 64:  (NOT RUN)", 1]
+    check(table)
+
+
 @pytest.mark.parametrize(
     ("column", "claim", "value", "sentence"),
     [

@@ -54,9 +54,10 @@ def _honesty(table: pd.DataFrame) -> list[str]:
     """Verdicts on built-in data, verdicts without measurements, measurements without verdict."""
     judged = table["verdict"].isin(JUDGED)
     not_run = table["verdict"] == "NOT RUN"
+    settings_missing = table["measured"].str.contains("(NOT RUN)", regex=False)
     wrong = {
         "is judged on stand-in data": judged & (table["source"] == "builtin"),
         "is judged without a measurement": judged & (table["measured"] == ""),
-        "was measured but is called not run": not_run & (table["seeds"] > 0),
+        "was measured but is called not run": not_run & (table["seeds"] > 0) & ~settings_missing,
     }
     return [f"claim {c} {why}" for why, rows in wrong.items() for c in table.loc[rows, "claim"]]
