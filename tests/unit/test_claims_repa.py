@@ -372,20 +372,28 @@ def test_t1b_wd_under_drift(evidence, second, holds):
     assert held == holds
 
 
+@pytest.mark.parametrize(
+    ("claim", "title", "sae"),
+    [
+        ("REPA-T1-c-both", KINDS["both"], 0.91),
+        ("REPA-T1-c-skew", KINDS["skew"], 0.90),
+        ("REPA-T1-c-drift", KINDS["drift"], 0.92),
+    ],
+)
 @pytest.mark.parametrize(("first", "holds"), [(0.75, True), (0.95, False)])
-def test_t1c_repa_over_each_wd(evidence, first, holds):
-    measured, held = result("REPA-T1-c", evidence(groupings=table1(f1=(first, 0.68, 0.25))))
-    one = in_kinds(0.91 - first, 0.22, 0.67, ", over WD, f = 1")
-    assert measured == pytest.approx(one | in_kinds(0.07, 0.13, 0.77, ", over WD, f = 2"))
+def test_t1c_repa_over_each_wd(evidence, claim, title, sae, first, holds):
+    measured, held = result(claim, evidence(groupings=table1(f1=(first,) * 3, f2=(0.5,) * 3)))
+    leads = {f"{title}, over WD, f = 1": sae - first, f"{title}, over WD, f = 2": sae - 0.5}
+    assert measured == pytest.approx(leads)
     assert held == holds
-    assert set(LEDGER.claims["REPA-T1-c"].holds_if) == set(measured)
+    assert set(LEDGER.claims[claim].holds_if) == set(measured)
 
 
 def test_t1c_a_rival_that_leads_in_one_seed_leads_in_no_mean(evidence):
     """In either seed one of WD is ahead of REPA, in their mean none is."""
     made = evidence(groupings=table1(f1=(0.95, 0.5, 0.1), f2=(0.6, 0.5, 0.1)))
-    one, held = result("REPA-T1-c", made)
-    turned, bound = str.maketrans("12", "21"), LEDGER.claims["REPA-T1-c"].holds_if
+    one, held = result("REPA-T1-c-both", made)
+    turned, bound = str.maketrans("12", "21"), LEDGER.claims["REPA-T1-c-both"].holds_if
     other = {name.translate(turned): lead for name, lead in one.items()}
     assert not held
     assert not bounds.holds(bound, other)
