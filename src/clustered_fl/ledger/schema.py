@@ -188,6 +188,11 @@ class Artefact(Strict):
         description="cells of a table that it shows; the notebook is told of them in its "
         "parameters `columns`, `rows` and `cells`",
     )
+    in_part: bool = Field(
+        default=False,
+        description="whether `finished=true` makes it while some of its runs are unfinished, which "
+        "its notebook must show, for example by dashes",
+    )
     parameters: dict[str, Any] = Field(
         default={}, description="further values of the notebook's parameters cell"
     )

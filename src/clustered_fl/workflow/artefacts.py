@@ -23,7 +23,7 @@ class Artefacts:
     """The artefacts of some ledgers, with the functions that rules need.
 
     Args:
-        left_out: names of entries of the ledgers; artefacts that show one are not made.
+        left_out: names of entries of the ledgers; artefacts that need one are not made.
     Attributes:
         entries: those that can be made at this scale, by name.
     """
@@ -43,11 +43,12 @@ class Artefacts:
         self.entries = {name: each for name, each in named.items() if self._is_made(each, left_out)}
 
     def _is_made(self, artefact: Artefact, left_out: Collection[str]) -> bool:
-        """Whether nothing it shows is left out, and one of its runs, if it has some, is made."""
+        """Whether what it needs is not left out, and one of its runs, if it has some, is made."""
         reads = self._reads(artefact)
         shown = [(kind, name) for kind, names in reads for name in kind.members(names)]
         runs = [kind[name] for kind, name in shown if kind.name == "run"]
-        whole = not any(name in left_out for _, name in shown)
+        needed = (name for kind, name in shown if kind.name != "run" or not artefact.in_part)
+        whole = not any(name in left_out for name in needed)
         return whole and (not runs or any(run.seeds for run in runs))
 
     def require_notebooks(self) -> None:
