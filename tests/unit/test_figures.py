@@ -54,6 +54,18 @@ def test_few_colours_look_like_all_and_take_less(tmp_path):
     assert (tmp_path / "figure.png").stat().st_size < (tmp_path / "all.png").stat().st_size / 2
 
 
+def test_the_legend_of_clusters_is_read_line_by_line():
+    figure, _ = figures.panels(1, 1, 4, 3)
+    figures.cluster_legend(figure, [f"cluster {number}" for number in range(1, 7)])
+    figure.canvas.draw()
+    texts = figure.legends[0].get_texts()
+    places = [text.get_window_extent() for text in texts]
+    lines = sorted(
+        zip(texts, places, strict=True), key=lambda each: (-round(each[1].y0), each[1].x0)
+    )
+    assert [text.get_text()[-1] for text, _ in lines] == list("123456")
+
+
 def test_numbers_are_saved_beside_the_drawing(tmp_path):
     draw(tmp_path)
     assert pd.read_csv(tmp_path / "figure.csv")["y"].tolist() == [0.1, 0.333333, 0.2, 0.5]

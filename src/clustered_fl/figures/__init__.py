@@ -238,5 +238,7 @@ def cluster_handles(names: Sequence[str]) -> list[Patch]:
 def cluster_legend(figure: Figure, names: Sequence[str], others: Sequence[Any] = ()) -> None:
     """A legend of the true clusters, and of other handles, above all panels, four in a line."""
     handles = [*cluster_handles(names), *others]
-    place = {"loc": "outside upper center", "ncols": min(4, len(handles))}
-    figure.legend(handles=handles, handlelength=1, columnspacing=1, **place)
+    columns = min(4, len(handles))
+    by_rows = [each for first in range(columns) for each in handles[first::columns]]
+    place = {"loc": "outside upper center", "ncols": columns}  # matplotlib fills columns first
+    figure.legend(handles=by_rows, handlelength=1, columnspacing=1, **place)
