@@ -197,6 +197,7 @@ def test_fairness_compares_all_methods_of_a_column():
         runs = BOUND[claim].needs["runs"]
         columns = {cell.column for cell in LEDGER.cells if cell.run in runs}
         every = [c for c in LEDGER.cells if c.column in columns and c.published]
+        every = [cell for cell in every if not cell.row.endswith("_five")]  # another setting
         missing = {cell.row for cell in every if cell.run not in runs}
         assert set(runs) <= {cell.run for cell in every}
         assert missing == (apart if claim == "FLT-T4-j" else set())
