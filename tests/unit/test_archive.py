@@ -1,4 +1,4 @@
-"""Archives: records go in without the models of runs and come out byte for byte."""
+"""Archives: records go in without learnt parameters and come out byte for byte."""
 
 import shutil
 from itertools import permutations
@@ -12,7 +12,7 @@ from tiny_results import RECORD, STUDY, contents, write_run
 
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
-from clustered_fl.records import archive
+from clustered_fl.records import archive, seal
 from clustered_fl.records.archive import Key, Packed, pack, union, unpack
 
 KEY = Key("run", "one", 0)
@@ -50,6 +50,15 @@ def test_models_and_what_is_not_asked_for_stay_out(folder):
     assert packed.files.keys() == {"record.json", "cost.json", "rounds.parquet"}
     assert (packed.key, packed.entry, packed.made_by) == (KEY, "family", "version 1")
     assert (packed.identity, packed.data) == (RECORD["identity"], RECORD["data"]["digest"])
+
+
+def test_an_encoder_goes_in_without_its_weights(tmp_path):
+    files = {"pictures.safetensors": b"pictures", "encoder.safetensors": b"weights"}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    seal.write(tmp_path, {}, {}, [*files])
+    packed = pack(Key("encoder", "code", 0), "code", tmp_path, "")
+    assert packed.files.keys() == {"record.json", "cost.json", "pictures.safetensors"}
 
 
 def test_a_record_without_data_or_identity_has_none(tmp_path):

@@ -92,7 +92,7 @@ def test_nothing_is_taken_if_everything_is_to_be_computed_here(planned, publishe
         ("runs/one/model/name", "le_net", {"one"}),
         ("runs/one/purpose", "something else", set()),
         ("runs/one/minutes", {"demo": 99}, set()),
-        ("groupings/groups/method/clusters", 3, {"groups", "clustered"}),
+        ("groupings/groups/method/clusters", 3, {"code", "groups", "clustered"}),
         ("encoders/code/training/epochs", 2, {"code", "groups", "clustered"}),
         ("runs/network/rounds", 6, {"network", "profiled"}),
         ("studies/toy/settings", {"spread": 2.0}, {"toy"}),
@@ -118,7 +118,7 @@ def test_what_was_computed_by_other_code_is_not_taken(planned, published, monkey
 
 def test_clients_made_by_other_code_make_other_records(planned, published, monkeypatch):
     monkeypatch.setattr("clustered_fl.workflow.entries.code_of", lambda config: "other")
-    assert {key.kind for key in planned().archives.taken} == {"study", "encoder"}
+    assert {key.kind for key in planned().archives.taken} == {"study"}  # groupings need the encoder
 
 
 def test_a_record_of_a_seed_or_an_entry_that_is_not_asked_for_stays_where_it_is(planned, published):
@@ -214,18 +214,16 @@ def test_what_was_computed_here_and_is_up_to_date_is_finished(planned):
 # ---- What networks have learnt -------------------------------------------------------------------
 
 
-def test_a_profiler_that_a_grouping_to_be_computed_needs_is_trained(planned, published):
-    """The models of runs are in no archive."""
-    missing = Key("grouping", "profiled", 1)
+@pytest.mark.parametrize(
+    ("grouping", "below"),
+    [("profiled", Key("run", "network", 1)), ("groups", Key("encoder", "code", 0))],
+)
+def test_the_network_of_a_grouping_to_be_computed_is_trained(planned, published, grouping, below):
+    """What networks have learnt is in no archive."""
+    missing = Key("grouping", grouping, 1)
     archive.write(ARCHIVE, [each for key, each in published.items() if key != missing])
-    assert planned().archives.taken == EVERY - {missing, Key("run", "network", 1)}
+    assert planned().archives.taken == EVERY - {missing, below}
     compute(missing, planned())
-    assert planned().archives.taken == EVERY - {missing}
-
-
-def test_an_encoder_is_taken_with_what_it_has_learnt(planned, published):
-    missing = Key("grouping", "groups", 1)
-    archive.write(ARCHIVE, [each for key, each in published.items() if key != missing])
     assert planned().archives.taken == EVERY - {missing}
 
 

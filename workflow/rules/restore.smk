@@ -1,7 +1,7 @@
 # Records that are published, put in place as if they had been computed here.
 #
 # REQUIRED INPUTS
-#   figures/<scale>/<paper>/records.parquet    every record of a paper, without the models of runs
+#   figures/<scale>/<paper>/records.parquet    every record of a paper, without learnt parameters
 # OUTPUTS
 #   results/<scale>/{runs,groupings,encoders,studies}/...    as of the rules that compute them
 #

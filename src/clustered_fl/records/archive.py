@@ -1,9 +1,9 @@
 """All records of a paper in one file, with everything that figures, tables and claims need.
 
 A row is one record: its kind, name and seed, its identity (`clustered_fl.workflow.kinds`), the
-version of the code that made it, and its files. The models of runs are left out: they would take
-gigabytes, and no figure, table or claim needs them. For some papers this holds for most losses and
-norms too (`archived` in a ledger).
+version of the code that made it, and its files. Learnt parameters, of runs and encoders, are left
+out: they would take gigabytes, and no figure, table or claim needs them. For some papers this holds
+for most losses and norms too (`archived` in a ledger).
 """
 
 import json
@@ -22,6 +22,8 @@ from clustered_fl.records.reading import COST, MODELS, RECORD
 from clustered_fl.records.thinning import thinned, without_cosines
 
 FILE = "records.parquet"
+LEARNT = {"run": MODELS, "encoder": "encoder.safetensors"}
+"""File with the learnt parameters of a run or an encoder, by kind."""
 MARK = "restored"
 """File in the folder of a restored record, with the identity it was restored with."""
 OTHER_DATA = "other_data"
@@ -79,13 +81,13 @@ def pack(
     """The record in a folder.
 
     Args:
-        left_out: further files to leave out, besides the models of runs.
+        left_out: further files to leave out, besides `LEARNT`.
         metrics: those whose values are kept for all rounds (`clustered_fl.records.thinning`); all
             if there are none.
         cosines: whether a grouping keeps cosines of pairs of clients.
     Raises: InputError if there is no record, or it is damaged.
     """
-    files = seal.contents(folder, {MODELS, *left_out, MARK, OTHER_DATA})
+    files = seal.contents(folder, {*LEARNT.values(), *left_out, MARK, OTHER_DATA})
     files = thinned(files, metrics) if metrics else files
     files = files if cosines else without_cosines(files)
     record = json.loads(files[RECORD])

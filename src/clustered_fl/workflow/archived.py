@@ -2,8 +2,8 @@
 
 A record is taken if it and all records it depends on were made with the plan's settings and code
 (`Kind.identity`), and if its data are the local data, if there are any. A record that was computed
-here is kept. Archives do not contain the models of runs, so if a grouping must be computed, its
-profiler is trained, too.
+here is kept. Archives do not contain learnt parameters, so if a grouping must be computed, its
+encoder or profiler is trained, too.
 """
 
 import json
@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from clustered_fl.records.archive import FILE, Key, Packed, read
+from clustered_fl.records.archive import FILE, LEARNT, Key, Packed, read
 from clustered_fl.workflow.kinds import FILES, Kind
 from clustered_fl.workflow.present import Present
 
@@ -69,12 +69,12 @@ class Archives:
         return same and self._here.are_at_hand(packed.key, packed.data)
 
     def _needed_to_compute(self, found: set[Key]) -> Iterator[Key]:
-        """Profilers of groupings that will be computed, because they are not among those found."""
+        """Encoders and profilers of groupings that will be computed, because they are not found."""
         for name, entry in self._kinds["grouping"].entries.items():
             for seed in entry.seeds:
                 key = Key("grouping", name, seed)
                 if key not in found and not self._here.is_here(key):
-                    yield from (below for below in self._here.below(key) if below.kind == "run")
+                    yield from (below for below in self._here.below(key) if below.kind in LEARNT)
 
     def told(self) -> str:
         """A message about which records are taken and which not; "" if nothing is published."""

@@ -20,7 +20,7 @@ from clustered_fl.workflow.fingerprint import of_code
 FILES = {
     "run": ("record.json", "cost.json", "rounds.parquet"),
     "grouping": ("record.json", "cost.json", "relatedness.safetensors", "comparisons.parquet"),
-    "encoder": ("record.json", "cost.json", "pictures.safetensors", "encoder.safetensors"),
+    "encoder": ("record.json", "cost.json", "pictures.safetensors"),
     "study": ("record.json", "cost.json"),
 }
 """Files of a record that figures and claims use; a study has tables besides."""

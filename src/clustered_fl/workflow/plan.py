@@ -19,7 +19,7 @@ from clustered_fl.ledger.reading import load_ledgers, other_ledgers
 from clustered_fl.ledger.settings import Settings, read_settings
 from clustered_fl.ledger.written import SECTIONS
 from clustered_fl.records import index
-from clustered_fl.records.archive import Key
+from clustered_fl.records.archive import LEARNT, Key
 from clustered_fl.workflow.archived import Archives
 from clustered_fl.workflow.artefacts import Artefacts
 from clustered_fl.workflow.checks import check
@@ -30,8 +30,6 @@ from clustered_fl.workflow.kinds import SHORT, Kind
 from clustered_fl.workflow.places import HERE, LEDGERS, Places
 from clustered_fl.workflow.present import Present
 
-LEARNT = {"encoder": "encoder.safetensors", "run": "models.safetensors"}
-"""File with the trained parameters of an encoder or a profiler, for groupings."""
 NVIDIA = Path("/dev/nvidiactl")
 """Device file of NVIDIA's driver; importing PyTorch would take seconds."""
 ABOUT = {"host", "revision", "licence", "citation", "partial"}
