@@ -92,6 +92,13 @@ def played(made, tmp_path_factory) -> Played:
     return Played(LEDGER.artefacts, made, tmp_path_factory.mktemp("artefacts"))
 
 
+@pytest.fixture(scope="module")
+def partly(made, tmp_path_factory) -> Played:
+    """The artefacts that may be made in part, without any record of the CNN and of CIFAR-10."""
+    there = made[~made["entry"].str.contains("_cnn|_cifar")]
+    return Played(LEDGER.artefacts, there, tmp_path_factory.mktemp("partly"))
+
+
 @pytest.mark.parametrize("name", FROM_RECORDS)
 def test_promised_files_are_there_and_say_that_data_are_stand_ins(name, played):
     played.check_files(name, "scale demo · built-in demo data")
@@ -176,6 +183,28 @@ def test_published_values_are_in_the_axes_of_our_curves(figure, played):
         expected = [(k, value) for k, own in read.items() if k <= last for value in own.values()]
         found = [(m.get_xdata()[0], m.get_ydata()[0]) for m in within if len(m.get_xdata())]
         assert found == expected
+
+
+IN_PART = [name for name, artefact in LEDGER.artefacts.items() if artefact.in_part]
+
+
+@pytest.mark.parametrize("name", IN_PART)
+def test_what_is_not_trained_is_left_out(name, partly):
+    partly.check_files(name, "scale demo · built-in demo data")
+
+
+@pytest.mark.parametrize("figure", ["flt_fig4", "flt_fig5"])
+def test_a_panel_names_the_methods_that_are_not_trained(figure, partly):
+    mlp, cnn = (axis.get_title() for axis in partly.variables(figure)["axes"])
+    assert mlp == "MLP"
+    assert cnn.startswith("CNN\nnot trained: FedAvg, PCA")
+
+
+def test_the_map_counts_its_rows(partly, played):
+    drawn = {name for *_, name in partly.variables("flt_fcr")["drawn"]}
+    there = [name for name in drawn if "_cnn" not in name and "_cifar" not in name]
+    assert f"{len(there)} of {len(drawn)} rows" in partly.variables("flt_fcr")["note"]
+    assert f"{len(drawn)} rows" in played.variables("flt_fcr")["note"]
 
 
 def test_newcomers_are_counted_by_kind(played):

@@ -190,8 +190,8 @@ class Artefact(Strict):
     )
     in_part: bool = Field(
         default=False,
-        description="whether `finished=true` makes it while some of its runs are unfinished, which "
-        "its notebook must show, for example by dashes",
+        description="whether `finished=true` makes it while some of what it reads is unfinished, "
+        "which its notebook must show, for example by dashes",
     )
     parameters: dict[str, Any] = Field(
         default={}, description="further values of the notebook's parameters cell"

@@ -43,13 +43,13 @@ class Artefacts:
         self.entries = {name: each for name, each in named.items() if self._is_made(each, left_out)}
 
     def _is_made(self, artefact: Artefact, left_out: Collection[str]) -> bool:
-        """Whether what it needs is not left out, and one of its runs, if it has some, is made."""
+        """Whether what it needs is finished, and one of its runs, if it has some, is computed."""
         reads = self._reads(artefact)
         shown = [(kind, name) for kind, names in reads for name in kind.members(names)]
         runs = [kind[name] for kind, name in shown if kind.name == "run"]
-        needed = (name for kind, name in shown if kind.name != "run" or not artefact.in_part)
-        whole = not any(name in left_out for name in needed)
-        return whole and (not runs or any(run.seeds for run in runs))
+        finished = [name not in left_out for _, name in shown]
+        enough = any(finished) if artefact.in_part else all(finished)
+        return enough and (not runs or any(run.seeds for run in runs))
 
     def require_notebooks(self) -> None:
         """Refuse a ledger that names a missing notebook, before anything is trained.

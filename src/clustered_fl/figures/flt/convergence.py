@@ -1,6 +1,6 @@
 """Published accuracies in the axes of our curves: those of a table, and those read off a figure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -17,6 +17,11 @@ READ_OFF = {
 # Where the first mark beyond the right end is, and the distance of the next, in widths of the axes.
 _START, _STEP = 1.03, 0.035
 _OPEN = {"markerfacecolor": "white", "linestyle": "none", "markeredgewidth": 1.3}
+
+
+def title(panel: str, absent: Sequence[str]) -> str:
+    """Title of a panel, with the methods that are not trained below it."""
+    return f"{panel}\nnot trained: {', '.join(absent)}" if absent else panel
 
 
 def draw_ends(axis: Axes, published: Mapping[str, float]) -> None:
