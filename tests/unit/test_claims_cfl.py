@@ -11,7 +11,8 @@ import tiny_records as tiny
 import tiny_studies
 
 from clustered_fl.claims.binding import variants
-from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.evidence import Evidence, RunEvidence
+from clustered_fl.claims.judging import error_of
 from clustered_fl.files import write_json
 from clustered_fl.ledger.reading import load_ledger
 
@@ -491,6 +492,24 @@ def test_f9h_no_client_loses_a_point(fig9, worst, holds):
     evidence = fig9(SCORES | {10: [0.6] * 5 + [worst]}, base=0.2)
     expected = {"largest loss": 0.2 - worst, "share with a loss": float(worst < 0.2) / 6}
     assert result("CFL-F9-h", evidence) == (pytest.approx(expected), holds)
+
+
+def test_accuracies_of_fig9_have_the_binomial_error_of_their_test_images(fig9):
+    evidence = fig9(SCORES | {10: [0.6] * 6}, base=0.2)
+    error = {share: math.sqrt(share * (1 - share) / 600) for share in (0.2, 0.5, 0.6)}
+    found = {name: result(f"CFL-F9-{name}", evidence)[0] for name in "aceh"}
+    assert error_of(found["a"]["accuracy"]) == pytest.approx(error[0.2])
+    assert error_of(found["c"]["gain"]) == pytest.approx(math.hypot(error[0.5], error[0.2]))
+    assert error_of(found["h"]["largest loss"]) == pytest.approx(math.hypot(error[0.6], error[0.2]))
+    assert [error_of(found["e"][name]) for name in ("CFL", "FedAvg", "ratio")] == pytest.approx(
+        [error[0.6], error[0.2], 3 * math.hypot(error[0.6] / 0.6, error[0.2] / 0.2)]
+    )
+
+
+def test_a_perplexity_has_no_known_error(tmp_path):
+    record = tiny.record(metric="perplexity")
+    tiny.write(tmp_path / "run", record, tiny.scores({0: [40.0] * 6}))
+    assert error_of(RunEvidence(tmp_path / "run").tested(40.0)) == 0
 
 
 def test_f9f_largest_gap_after_the_last_split(fig9):

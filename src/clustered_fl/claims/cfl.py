@@ -5,6 +5,7 @@ split of a run without splits, is NaN.
 """
 
 from itertools import product
+from operator import sub
 from typing import Literal
 
 import numpy as np
@@ -176,8 +177,9 @@ def hierarchy(evidence: Evidence, of: Run) -> Measured:
 def accuracy_before_splits(evidence: Evidence, of: Run) -> Measured:
     """Mean accuracy at the first split, and how far the best single model could be above it."""
     run = evidence.run(of)
-    accuracy = float(_scores_at(run.scores(), _first_split(run)).mean())
-    return {"accuracy": accuracy, "room below ceiling": agreement.ceiling(run.record) - accuracy}
+    accuracy = run.tested(_scores_at(run.scores(), _first_split(run)).mean())
+    room = agreement.ceiling(run.record) - float(accuracy)
+    return {"accuracy": accuracy, "room below ceiling": room}
 
 
 def gap_at_first_split(evidence: Evidence, of: Run) -> Measured:
@@ -189,20 +191,17 @@ def gap_at_first_split(evidence: Evidence, of: Run) -> Measured:
 
 
 def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Measured:
-    """Largest mean gain after the first split that leaves a pure cluster.
-
-    Args:
-        within: number of rounds after the split.
-    """
+    """Largest mean gain up to `within` rounds after the first split that leaves a pure cluster."""
     run = evidence.run(of)
     scores, nodes = run.scores(), run.record["tree"]
     for node in run.splits():
         start = node["split_round"]
         soon = scores.loc[(scores.index > start) & (scores.index <= start + within)]
         pure = [nodes[child]["clients"] for child in node["children"] if run.is_pure(child)]
-        gains = [soon[c].mean(axis=1).max() - _scores_at(scores, start)[c].mean() for c in pure]
-        if gains:
-            return {"gain": float(max(gains)), "after round": float(start)}
+        best = [run.tested(soon[clients].mean(axis=1).max()) for clients in pure]
+        before = [run.tested(_scores_at(scores, start)[clients].mean()) for clients in pure]
+        if pure:
+            return {"gain": max(map(sub, best, before)), "after round": float(start)}
     return {"gain": float("nan"), "after round": float("nan")}
 
 
@@ -216,14 +215,17 @@ def gap_after_last_split(evidence: Evidence, of: Run) -> Measured:
 
 def over_fedavg(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
     """Mean score of both at the end, and their ratio."""
-    ours, theirs = (float(_at_end(evidence, run).mean()) for run in (cfl, fedavg))
+    each = evidence.run(cfl), evidence.run(fedavg)
+    ours, theirs = (run.tested(run.scores().iloc[-1].mean()) for run in each)
     return {"CFL": ours, "FedAvg": theirs, "ratio": ours / theirs}
 
 
 def clients_behind(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
     """Largest final loss of accuracy of a client against FedAvg, and fraction with any loss."""
-    lost = _at_end(evidence, fedavg) - _at_end(evidence, cfl)
-    return {"largest loss": float(lost.max()), "share with a loss": float((lost > 0).mean())}
+    each = evidence.run(cfl), evidence.run(fedavg)
+    ours, theirs = (map(run.tested, run.scores().iloc[-1]) for run in each)
+    lost = pd.Series(map(sub, theirs, ours), dtype=object)
+    return {"largest loss": lost.max(), "share with a loss": float((lost > 0).mean())}
 
 
 def share_better_off(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from clustered_fl.claims.judging import Estimate
 from clustered_fl.ledger.tables import Cell
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.metrics import accuracy, curves
@@ -46,6 +47,12 @@ class RunEvidence(Recorded):
         """Accuracy or perplexity by round (rows) and client (columns)."""
         rows = curves.metric(self.frame, self.record["metric"])
         return rows.pivot_table(index="round", columns="member", values="value")
+
+    def tested(self, score: float) -> Estimate:
+        """A score on all test images with its binomial error; that of a perplexity is unknown."""
+        if self.record["metric"] != "accuracy":
+            return Estimate(score, 0.0)
+        return Estimate(score, accuracy.binomial_error(100 * score, self.record["test_rows"]) / 100)
 
     @cached_property
     def accuracies(self) -> pd.DataFrame:

@@ -21,8 +21,8 @@ ERRORS = 2.0
 class Estimate(float):
     """A number with the standard error of its tests, in the same unit.
 
-    The error of a difference assumes independent numbers. Runs tested on the same images have a
-    smaller one, so the verdict on a single seed errs towards INCONCLUSIVE.
+    The error of a difference or ratio assumes independent numbers. Runs tested on the same images
+    have a smaller one, so the verdict on a single seed errs towards INCONCLUSIVE.
     """
 
     error: float
@@ -35,6 +35,11 @@ class Estimate(float):
 
     def __sub__(self, other: float) -> "Estimate":
         return Estimate(float(self) - float(other), np.hypot(self.error, error_of(other)))
+
+    def __truediv__(self, other: float) -> "Estimate":
+        ratio = float(self) / float(other)
+        error = np.hypot(self.error, ratio * error_of(other)) / abs(float(other))
+        return Estimate(ratio, float(error))
 
     def __abs__(self) -> "Estimate":
         return Estimate(abs(float(self)), self.error)
