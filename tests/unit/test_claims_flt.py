@@ -164,7 +164,7 @@ def test_another_encoder_is_compared_with_the_published_number_of_flt(evidence, 
     made = {run: first[run] - (1 if near.get(run) else 5) for run in own}
     known = evidence(made | {"s3_mlp.flt_sequential": tuned})
     assert not result("FLT-T3-numbers-mlp", known)[1]
-    setting = "encoder tuned one after the other"
+    setting = "encoder tuned sequentially"
     measured, held = with_setting("FLT-T3-numbers-mlp", setting, known)
     assert measured["FLT"] == pytest.approx(tuned - first[flt_run])
     assert measured["share within 2 points"] == pytest.approx((4 + holds) / 9)
@@ -278,8 +278,8 @@ def test_fcr_c_encoders_on_mnist(evidence, pooled, holds):
     made = {f"s1_mnist.{mode}": tried(2, "matching", each) for mode, each in found.items()}
     made |= {f"s2_mnist.{mode}": tried(3, "matching", 0.9) for mode in found}
     measured, held = result("FLT-FCR-c-mnist", evidence(groupings=made))
-    expected = {"FLT (Enc2)": 0.02, "Enc2, one after the other": 0.04}
-    expected |= {"Enc2, all together": abs(pooled - 0.95)}
+    expected = {"FLT (Enc2)": 0.02, "Enc2, tuned sequentially": 0.04}
+    expected |= {"Enc2, tuned on pooled images": abs(pooled - 0.95)}
     assert measured == pytest.approx({"largest difference": max(expected.values())} | expected)
     assert held == holds
 
@@ -385,7 +385,9 @@ def test_t4a_t4h_ten_clusters(evidence, case, network):
     assert held == by_components
     assert result(f"FLT-T4-h-{network}", made)[1] == by_ward
     shared = evidence(groupings={f"s4_{network}.pooled": other})
-    assert with_setting(f"FLT-T4-h-{network}", "encoder tuned all together", shared)[1] == by_ward
+    assert (
+        with_setting(f"FLT-T4-h-{network}", "encoder tuned on pooled images", shared)[1] == by_ward
+    )
 
 
 @pytest.mark.parametrize("run", ["flt_newcomers", "flt_dynamic", "flt_periodic"])

@@ -158,12 +158,12 @@ def test_the_map_has_a_row_per_grouping_with_an_encoder(played):
         "Enc1",
         "Enc1, UMAP's own places",
         "Enc2, tuned by each client",
-        "Enc2, one after the other",
-        "Enc2, all together",
+        "Enc2, tuned sequentially",
+        "Enc2, tuned on pooled images",
     ]
     assert [row[:2] for row in drawn][-2:] == [
-        ("Scenario 4, EMNIST: 10 clusters", "600 clients, Enc2, one after the other"),
-        ("Scenario 4, EMNIST: 10 clusters", "600 clients, Enc2, all together"),
+        ("Scenario 4, EMNIST: 10 clusters", "600 clients, Enc2, tuned sequentially"),
+        ("Scenario 4, EMNIST: 10 clusters", "600 clients, Enc2, tuned on pooled images"),
     ]
 
 

@@ -426,8 +426,8 @@ def test_what_stays_must_have_the_same_source_of_data(published, other):
     with pytest.raises(InputError) as caught:
         publish(replace(other, source="real"), published)
     assert str(caught.value) == (
-        f"{published}/toy has data from 'builtin', these results are with data from 'real'; "
-        "publish it anew with them, or remove that folder first"
+        f"{published}/toy has data from 'builtin', these results use data from 'real'; "
+        "publish both with the same data source, or remove that folder first"
     )
     assert contents(published) == before
 

@@ -154,7 +154,7 @@ def _difference(own: Score, other: Score) -> Difference | None:
 
 
 def compared(paper: PaperEntry) -> Comparison | None:
-    """The comparison that a paper is, from its records; None if it is no benchmark."""
+    """The comparison built from a benchmark's records; None if the paper is not a benchmark."""
     if not (name := paper.ledger.comparison):
         return None
     table = paper.ledger.tables[name]

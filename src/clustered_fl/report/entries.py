@@ -102,7 +102,7 @@ class ArtefactEntry:
 
     @property
     def seen(self) -> str:
-        """What a reader who does not see the picture is told of it."""
+        """The alternative text of the picture."""
         return f"{self.about.title} ({self.about.where}). {self.about.caption}"
 
     @property

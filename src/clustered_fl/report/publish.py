@@ -125,8 +125,9 @@ def _check_source(scope: Scope, out: Path) -> None:
         source = read_json(folder / MARK)["source"]
         if folder.name not in own and source != scope.source:
             raise InputError(
-                f"{folder} has data from {source!r}, these results are with data from "
-                f"{scope.source!r}; publish it anew with them, or remove that folder first"
+                f"{folder} has data from {source!r}, these results use data from "
+                f"{scope.source!r}; publish both with the same data source, or remove that folder "
+                "first"
             )
 
 

@@ -51,7 +51,7 @@ ASSETS = ("style.css", "claims.js")
 """What pages load besides pictures."""
 
 NOT_ALWAYS_KNOWN = {"doi": "", "arxiv": "", "repository": "", "key_figures": []}
-"""What summaries lack that were published before front pages showed it."""
+"""Defaults for fields that older published summaries do not have."""
 
 
 def build(scope: Scope, out: Path) -> None:

@@ -19,9 +19,9 @@ MEANING = dict(
     zip(
         VERDICTS,
         (
-            "The mean over seeds meets every bound by at least two standard errors, and so do at "
-            f"least {_PERCENT} of the seeds without the margin, with every value tried of settings "
-            "that the paper omits.",
+            "The mean over seeds meets every bound by at least two standard errors, and at least "
+            f"{_PERCENT} of the seeds meet every bound without that margin. Both hold for every "
+            "value tried of the settings that the paper omits.",
             "The mean over seeds misses a bound by at least two standard errors, and the claim "
             f"fails for at least {_PERCENT} of the seeds, with every value tried of settings that "
             "the paper omits.",
