@@ -19,9 +19,11 @@ _START, _STEP = 1.03, 0.035
 _OPEN = {"markerfacecolor": "white", "linestyle": "none", "markeredgewidth": 1.3}
 
 
-def title(panel: str, absent: Sequence[str]) -> str:
-    """Title of a panel, with the methods that are not trained below it."""
-    return f"{panel}\nnot trained: {', '.join(absent)}" if absent else panel
+def name_panel(axis: Axes, name: str, absent: Sequence[str]) -> None:
+    """Write the title of a panel, with methods that are not trained; no rounds if none is."""
+    axis.set_title(f"{name}\nnot trained: {', '.join(absent)}" if absent else name)
+    if not any(len(line.get_xdata()) > 1 for line in axis.lines):
+        axis.set_xticks([])
 
 
 def draw_ends(axis: Axes, published: Mapping[str, float]) -> None:
