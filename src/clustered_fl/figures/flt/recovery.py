@@ -46,7 +46,7 @@ def draw(table: pd.DataFrame, rows: Rows) -> Figure:
     coded = _coded(table, rows)
     for axis, (printed, own) in zip(axes[:, 0], halves.items(), strict=True):
         draw_map(axis, own, lines[printed], coded)
-        axis.text(-LABELS, 0.5 - HEADS, TITLES[printed], va="center", weight="bold")
+        axis.text(-LABELS, 1 - HEADS, TITLES[printed], va="center", weight="bold")
     handles = [Patch(edgecolor=FRAMES[key], label=text, **_FRAME) for key, text in NAMES.items()]
     figure.legend(handles=handles, loc="outside upper left", ncols=2)
     return figure
