@@ -19,6 +19,7 @@ from clustered_fl.files import digest
 from clustered_fl.jobs.encode import execute
 from clustered_fl.models.autoencoder import build_autoencoder
 from clustered_fl.randomness import generator
+from clustered_fl.records import archive
 from clustered_fl.records import reading as records
 from clustered_fl.records.reading import Origin
 from clustered_fl.workflow import kinds
@@ -33,7 +34,7 @@ CONFIG = {
 }
 RESIDUAL = {"model": {"name": "residual_autoencoder", "code": 6, "width": 16}}
 TRAIN, TEST = 60, 24
-FILES = kinds.FILES["encoder"]
+FILES = (*kinds.FILES["encoder"], archive.LEARNT["encoder"])
 ORIGIN = Origin("0123456789abcdef", "fedcba9876543210")
 
 

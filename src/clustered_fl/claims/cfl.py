@@ -191,7 +191,11 @@ def gap_at_first_split(evidence: Evidence, of: Run) -> Measured:
 
 
 def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Measured:
-    """Largest mean gain up to `within` rounds after the first split that leaves a pure cluster."""
+    """Largest mean gain after the first split that leaves a pure cluster.
+
+    Args:
+        within: number of rounds after the split.
+    """
     run = evidence.run(of)
     scores, nodes = run.scores(), run.record["tree"]
     for node in run.splits():

@@ -205,19 +205,17 @@ def columns(evidence: Evidence, first: Run, second: Run) -> Measured:
 
 
 def near_published(
-    evidence: Evidence, of: list[Run], swap: tuple[Run, Run] | None = None
+    evidence: Evidence, of: list[Run], swaps: dict[str, tuple[Run, Run]] | None = None
 ) -> Measured:
-    """As `measures.near_published`, with one run in place of another.
+    """As `measures.near_published`, with some runs in place of others.
 
     Args:
-        swap: a run of `of`, and the run that is compared with its published number instead.
+        swaps: each a run of `of`, and the run that is compared with its published number instead.
     """
-    if swap:
-        first, second = swap
-        labels = {**evidence.labels, second: evidence.label(first)}
-        evidence = replace(evidence, labels=labels)
-        of = [second if run == first else run for run in of]
-    return measures.near_published(evidence, of)
+    instead = dict((swaps or {}).values())
+    labels = {second: evidence.label(first) for first, second in instead.items()}
+    evidence = replace(evidence, labels={**evidence.labels, **labels})
+    return measures.near_published(evidence, [instead.get(run, run) for run in of])
 
 
 def label_0(evidence: Evidence, coded: Run, fixed: Run) -> Measured:
