@@ -25,7 +25,8 @@ MEANING = dict(
             "The mean over seeds misses a bound by at least two standard errors, and the claim "
             f"fails for at least {_PERCENT} of the seeds, with every value tried of settings that "
             "the paper omits.",
-            "True with one value of a setting that the paper omits, false with another.",
+            "True with one value of a setting that the paper omits or its public code contradicts, "
+            "false with another.",
             "None of these, or a number that the claim needs could not be measured.",
             "True, and it could not have been false; shown and not counted.",
             "Not judged, because this scale changes a setting that affects the measured numbers.",
