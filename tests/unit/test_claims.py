@@ -61,9 +61,9 @@ def measured(*values: float) -> list[dict[str, float]]:
         ([-math.inf, -1], "REFUTED"),
         ([math.inf, -math.inf], "INCONCLUSIVE"),
         ([0], "REFUTED"),
-        ([Estimate(1, 0.5)], "CONFIRMED"),
-        ([Estimate(1, 0.51)], "INCONCLUSIVE"),
-        ([Estimate(-1, 0.51)], "INCONCLUSIVE"),
+        ([Estimate(3, 0.5)], "CONFIRMED"),
+        ([Estimate(3, 0.51)], "INCONCLUSIVE"),
+        ([Estimate(-3, 0.51)], "INCONCLUSIVE"),
         ([Estimate(1, 9), Estimate(1, 9)], "CONFIRMED"),
     ],
 )
@@ -109,8 +109,8 @@ def test_a_number_that_must_equal_its_bound_has_no_margin():
     assert judge({"x": "= 1"}, [{"x": 0.9}, {"x": 0.5}]) == "REFUTED"
 
 
-def test_errors_are_those_of_the_seeds_or_of_the_tests_of_one():
-    assert errors_of(measured(Estimate(3, 0.5))) == {"x": 0.5}
+def test_errors_are_those_of_the_seeds_or_three_times_those_of_the_tests_of_one():
+    assert errors_of(measured(Estimate(3, 0.5))) == {"x": 1.5}
     assert errors_of(measured(3.0)) == {"x": 0.0}
     assert errors_of(measured(1.0, 3.0))["x"] == pytest.approx(1.0)
     assert errors_of(measured(1.0, math.inf)) == {"x": 0.0}
@@ -363,6 +363,13 @@ def test_a_claim_that_cannot_fail_is_not_counted_while_it_holds(records_of):
     assert (found["verdict"], found["note"]) == ("BY CONSTRUCTION", "n It is so.")
     claims = ledger(by_construction="It is so.", measure=SCORE | {"of": "two"})
     assert row(claims, records_of({"two": {0: 0.1}}))["verdict"] == "REFUTED"
+
+
+def test_a_claim_that_cannot_fail_needs_no_margin(records_of):
+    records = records_of({"one": {0: 0.51, 1: 0.99}})
+    assert row(ledger(), records)["verdict"] == "INCONCLUSIVE"
+    claims = ledger(by_construction="It is so.")
+    assert row(claims, records)["verdict"] == "BY CONSTRUCTION"
 
 
 @pytest.mark.parametrize(

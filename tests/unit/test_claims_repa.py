@@ -426,7 +426,7 @@ def test_t1c_code(evidence, drift, holds):
 
 @pytest.mark.parametrize(
     ("ae", "holds", "verdict"),
-    [(0.79, True, "INCONCLUSIVE"), (0.95, False, "INCONCLUSIVE"), (0.99, False, "REFUTED")],
+    [(0.79, True, "INCONCLUSIVE"), (0.99, False, "INCONCLUSIVE"), (1.12, False, "REFUTED")],
 )
 def test_t1d_sae_over_other_architectures(evidence, ae, holds, verdict):
     """The errors over the two clusters are 0.02 each, and a tie decides nothing."""

@@ -185,7 +185,7 @@ def literal_difference(first: dict[int, float], second: dict[int, float]) -> Dif
         error = (spread / len(values)) ** 0.5
     else:
         shares = [own[shared[0]] for own in (first, second)]
-        error = 100 * sum(share * (1 - share) / RECORD["test_rows"] for share in shares) ** 0.5
+        error = 300 * sum(share * (1 - share) / RECORD["test_rows"] for share in shares) ** 0.5
     same = sum(value * mean > 0 for value in values) / len(values)
     clear = abs(mean) >= 2 * error and same >= 0.8
     word = (AHEAD if mean > 0 else BEHIND) if clear else UNCLEAR
@@ -232,7 +232,7 @@ def test_every_pair_is_two_clicks_from_the_front_page(trained):
     own = text[text.index("PCA, labels swapped") :]
     assert "Accuracy 86.0 %, rank 1 of 3, 3 seeds; agreement with the true groups 0.50" in own
     assert "FedAvg +5.0 +4.0 to +7.0 over seeds 3 seeds ahead" in own
-    assert "Another +3.0 ± 2.6 from the test images 1 seed not clearly different" in own
+    assert "Another +3.0 standard error 7.7 1 seed not clearly different" in own
 
 
 def test_a_method_is_shown_in_all_its_settings_against_all_others(trained):

@@ -2,7 +2,7 @@
 
 A seed's numbers are means over a finite test set, and a few seeds are a sample. A verdict is
 therefore given only if the mean is at least two standard errors away from the deciding bound. The
-error is over seeds, or for a single seed over test images or clients (`Estimate`).
+error is over seeds, or for a single seed three times that over test images or clients (`Estimate`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +16,12 @@ AGREEMENT = 0.8
 """Fraction of seeds that must agree with their mean."""
 ERRORS = 2.0
 """Least distance between the mean and the deciding bound, in standard errors."""
+BETWEEN_SEEDS = 3.0
+"""Standard error of a single seed, in errors of its tests, which do not show how seeds differ.
+
+Measured on pairs of runs with three seeds: the standard deviation of their difference over seeds is
+3.5 times its binomial error in FLT and 2.0 times in REPA (root mean square; docs/verdicts.md).
+"""
 
 
 class Estimate(float):
@@ -110,9 +116,9 @@ def mean_of(measured: list[Measured]) -> Measured:
 
 
 def errors_of(measured: list[Measured]) -> Measured:
-    """Standard error of every mean: over seeds, or over the tests of a single seed."""
+    """Standard error of every mean: over seeds, or `BETWEEN_SEEDS` errors of a single one."""
     if len(measured) == 1:
-        return {name: error_of(value) for name, value in measured[0].items()}
+        return {name: BETWEEN_SEEDS * error_of(value) for name, value in measured[0].items()}
     values = {name: [float(one[name]) for one in measured] for name in measured[0]}
     return {name: _standard_error(each) for name, each in values.items()}
 

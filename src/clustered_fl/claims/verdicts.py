@@ -119,9 +119,11 @@ def _text(settings: list[Setting]) -> str:
 
 
 def _verdict(claim: Claim, settings: list[Setting]) -> str:
-    verdict = settled([setting.verdict for setting in settings])
-    holds = verdict == "CONFIRMED" and claim.by_construction
-    return "BY CONSTRUCTION" if holds else verdict
+    found = (one for setting in settings for one in setting.measured)
+    # What cannot fail needs no margin.
+    if claim.by_construction and all(bounds.holds(claim.holds_if, one) for one in found):
+        return "BY CONSTRUCTION"
+    return settled([setting.verdict for setting in settings])
 
 
 def measure_of(claim: Claim) -> Callable[..., Measured]:

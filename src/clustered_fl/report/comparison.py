@@ -51,7 +51,7 @@ class Difference(Spread):
     """By how many points of accuracy one method is ahead of another in one setting.
 
     Attributes:
-        error: standard error of the mean: over seeds, or of the test images of a single seed.
+        error: standard error of the mean, see `errors_of`.
         word: `AHEAD`, `BEHIND` or `UNCLEAR`.
     """
 
