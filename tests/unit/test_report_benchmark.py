@@ -229,10 +229,8 @@ def test_every_pair_is_two_clicks_from_the_front_page(trained):
         assert f"settings/swap.html#{method}" in found["toy/index.html"].links
         assert f"methods/{method}.html" in found["toy/index.html"].links
     text = found["toy/settings/swap.html"].words()
-    own = text[text.index("PCA, labels swapped") :]
-    assert "Accuracy 86.0 %, rank 1 of 3, 3 seeds; agreement with the true groups 0.50" in own
-    assert "FedAvg +5.0 +4.0 to +7.0 over seeds 3 seeds ahead" in own
-    assert "Another +3.0 standard error 7.7 1 seed not clearly different" in own
+    assert "1 PCA 86.0 84.0 to 88.0, 3 seeds +5.0 0.50 3" in text
+    assert "PCA its run – +3.0 ± 7.7 +5.0 +4.0 to +7.0" in text
 
 
 def test_a_method_is_shown_in_all_its_settings_against_all_others(trained):

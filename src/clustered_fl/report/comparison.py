@@ -126,15 +126,6 @@ class Comparison:
         """Difference from the baseline."""
         return self.differences.get((setting, method, self.baseline))
 
-    def against(self, setting: str, method: str) -> Iterator[tuple[str, Difference]]:
-        """Every other method of a setting with the difference from it, best case first."""
-        own = {
-            other: found
-            for (where, mine, other), found in self.differences.items()
-            if (where, mine) == (setting, method)
-        }
-        yield from sorted(own.items(), key=lambda each: -each[1].mean)
-
     @property
     def seeds(self) -> str:
         """On how many seeds accuracies rest: `1`, `1 to 3`; "" if there are none."""

@@ -15,6 +15,9 @@ FOUND = "found"
 """Id of the cell that is put below the title: the figure, what it decides, and the way back."""
 _READING = "## How to read it"
 _PICTURE = "image/png"
+_INJECTED = "injected-parameters"
+_LONGEST = 5000
+"""Characters of parameters that a published notebook shows; papermill injects up to 80,000."""
 
 
 def read(path: Path) -> NotebookNode:
@@ -30,11 +33,12 @@ def light(notebook: NotebookNode, figure: str | None, found: str) -> NotebookNod
     """The notebook with `found`, Markdown, below its title; again, the same of its own result.
 
     Sites that show notebooks find a picture that Markdown names, so that its bytes are there once.
+    Parameters that are too long to read, such as all cells of a table, are left out.
 
     Args:
         figure: name of the picture beside it that its last picture is, if any.
     """
-    cells = [deepcopy(cell) for cell in notebook.cells if cell.id != FOUND]
+    cells = [_readable(deepcopy(cell)) for cell in notebook.cells if cell.id != FOUND]
     pictures = [
         output
         for cell in cells
@@ -46,6 +50,13 @@ def light(notebook: NotebookNode, figure: str | None, found: str) -> NotebookNod
         pictures[-1].metadata = NotebookNode({"figure": figure})
     cells.insert(1, nbformat.v4.new_markdown_cell(found, id=FOUND))
     return NotebookNode(notebook | {"cells": cells})
+
+
+def _readable(cell: NotebookNode) -> NotebookNode:
+    size = len(cell.source)
+    if _INJECTED in cell.metadata.get("tags", []) and size > _LONGEST:
+        cell.source = f"# {size:,} characters of parameters from the ledger are left out here."
+    return cell
 
 
 def shown(notebook: NotebookNode) -> dict[str, Any]:
