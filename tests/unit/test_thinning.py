@@ -18,7 +18,7 @@ from clustered_fl.records.reading import (
     write_rounds,
 )
 from clustered_fl.records.relatedness import load_comparisons
-from clustered_fl.records.thinning import without_cosines
+from clustered_fl.records.thinning import compact, without_cosines
 
 KEY = Key("run", "one", 0)
 ROWS = [
@@ -69,9 +69,8 @@ def test_thinning_again_changes_nothing(folder, restored):
     assert packed == pack(KEY, "one", folder, "", metrics=KEPT)
 
 
-@pytest.mark.parametrize("metrics", [[], [*KEPT, "loss"]])
-def test_nothing_changes_where_all_is_kept(folder, metrics):
-    packed = pack(KEY, "one", folder, "", metrics=metrics)
+def test_nothing_changes_where_all_is_kept(folder):
+    packed = pack(KEY, "one", folder, "", metrics=[*KEPT, "loss"])
     assert packed.files["rounds.parquet"] == (folder / "rounds.parquet").read_bytes()
     assert json.loads(packed.files["record.json"]) == seal.read_record(folder)
 
@@ -105,6 +104,38 @@ def test_cosines_are_left_out_and_other_measurements_stay(tmp_path):
 def test_a_grouping_without_cosines_stays_as_it_is(tmp_path, columns):
     packed = measured(tmp_path / "plain", columns)
     assert without_cosines(packed.files) == packed.files
+
+
+def test_tables_are_stored_byte_by_byte_with_the_same_numbers(tmp_path):
+    whole = {"measure": ["cosine", "labels", "tests"], "first": [0, 1, 2], "value": [0.1, 0.2, 7.0]}
+    small = measured(tmp_path / "whole", whole)
+    given = seal.contents(tmp_path / "whole", set())
+    archive.unpack(small, tmp_path / "there")
+    single = float(np.float32(0.1))
+    expected = pd.DataFrame(whole | {"value": [single, 0.2, 7.0]})
+    pd.testing.assert_frame_equal(load_comparisons(tmp_path / "there"), expected, check_exact=True)
+    assert load_record(tmp_path / "there")["cost"]["seconds"] == 2
+    assert compact(small.files) == small.files == compact(given) != given
+    assert compact(given, ["comparisons.parquet"]) == given
+
+
+def test_random_numbers_take_less_byte_by_byte(tmp_path):
+    values = np.random.default_rng(0).uniform(0.5, 1, 5000).tolist()
+    packed = measured(tmp_path / "whole", {"measure": ["loss"] * 5000, "value": values})
+    given = seal.contents(tmp_path / "whole", set())
+    sizes = []
+    for files in (given, packed.files):
+        archive.write(tmp_path / "archive", [packed._replace(files=files)])
+        sizes.append((tmp_path / "archive").stat().st_size)
+    assert sizes[1] < 0.95 * sizes[0]
+
+
+def test_measurements_that_are_not_thinned_keep_their_numbers(folder, tmp_path):
+    archive.unpack(pack(KEY, "one", folder, ""), tmp_path / "there")
+    given, found = (
+        pd.read_parquet(each / "rounds.parquet") for each in (folder, tmp_path / "there")
+    )
+    pd.testing.assert_frame_equal(found, given, check_exact=True)
 
 
 def test_cosines_that_a_notebook_reads_are_kept():
