@@ -113,7 +113,7 @@ def name_grid(axis: Axes, methods: Titles, clients: Titles, told: Sequence[str])
     Args:
         methods: name -> title, in the order of the rows; clients: of the columns.
     """
-    heads = [textwrap.fill(title, _HEAD) for title in clients.values()]
+    heads = [textwrap.fill(title, _HEAD, break_long_words=False) for title in clients.values()]
     names = [textwrap.fill(title, _NAME) for title in methods.values()]
     axis.xaxis.tick_top()
     axis.set_xticks(range(len(heads)), heads, rotation=90, fontsize=SMALL)
