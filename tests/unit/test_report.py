@@ -232,7 +232,7 @@ def test_missing_artefacts_and_records_are_shown_as_missing(report):
     text = found["toy/index.html"].words()
     assert "Missing: this figure has not been made at this scale." in text
     text = found["toy/runs.html"].words()
-    assert "toy_run 1 not run" in text
+    assert "Not run: toy_run, seed 1." in text
     assert "toy_run Something to look at 1 of 2 records" in text
     assert "toy_sweep Something to look at 0 of 4 records" in text
 
