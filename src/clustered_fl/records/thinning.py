@@ -4,8 +4,8 @@ Losses and norms of every client or group in every round fill nine tenths of an 
 figures, tables and claims of most papers read accuracies and groups alone. Rows of other metrics
 stay, because trainings are counted by them; their values become NaN, except in the last round.
 Cosines of pairs of clients fill a third of an archive of groupings, and few figures and claims read
-them; those that are kept have single precision. Tables of numbers that do not repeat compress
-better byte by byte.
+them; those that are kept have single precision. Signatures with more dimensions than there are
+clients are rotated into fewer. Tables of numbers that do not repeat compress better byte by byte.
 """
 
 import json
@@ -16,15 +16,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
+from safetensors import numpy as safetensors
 
 from clustered_fl.records import seal
 from clustered_fl.records.measurements import SCHEMA
 from clustered_fl.records.reading import COST, RECORD, ROUNDS
-from clustered_fl.records.relatedness import COMPARISONS
+from clustered_fl.records.relatedness import COMPARISONS, SIGNATURES
 
 PAIRWISE = ["cosine", "similarity"]
 """Measures of pairs of clients, of which a grouping has thousands."""
@@ -44,6 +46,31 @@ def without_cosines(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
     Records that have none, or no digests, come back as they are.
     """
     return _replaced(files, COMPARISONS, _of_other_measures)
+
+
+def in_fewer_dimensions(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """The files of a grouping, sealed anew, with n signatures in at most n dimensions.
+
+    A rotation maps them there. It preserves inner products and distances up to rounding, and
+    whatever a figure or claim computes from signatures of one vector depends on these alone.
+    Records without signatures, or with few dimensions, come back as they are.
+    """
+    return _replaced(files, SIGNATURES, _rotated)
+
+
+def _rotated(content: bytes) -> bytes | None:
+    """Signatures X as L of the decomposition X = L Q, whose positive diagonal makes it unique."""
+    arrays = safetensors.load(content)
+    sent = arrays["signatures"]
+    vectors = sent.reshape(-1, sent.shape[-1]).astype(np.float64)
+    if len(vectors) >= vectors.shape[1]:
+        return None
+    lower = np.linalg.qr(vectors.T, mode="r").T
+    lower *= np.where(np.diag(lower) < 0, -1, 1)
+    # safetensors writes the memory of an array as it lies there.
+    lower = np.ascontiguousarray(lower, dtype=np.float32)
+    arrays["signatures"] = lower.reshape(*sent.shape[:-1], len(lower))
+    return safetensors.save(arrays)
 
 
 def compact(files: Mapping[str, bytes], left: Collection[str] = ()) -> Mapping[str, bytes]:
