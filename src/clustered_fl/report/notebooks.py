@@ -1,5 +1,6 @@
 """Executed notebooks as they are published: light, with the figure by reference; and as a page."""
 
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ FOUND = "found"
 _READING = "## How to read it"
 _PICTURE = "image/png"
 _INJECTED = "injected-parameters"
+_STYLE = re.compile(r"<style scoped>.*?</style>\s*", re.DOTALL)
+_CORNER = ("<th></th>", "<td></td>")
 _LONGEST = 5000
 """Characters of parameters that a published notebook shows; papermill injects up to 80,000."""
 
@@ -73,14 +76,14 @@ def shown(notebook: NotebookNode) -> dict[str, Any]:
     texts = [cell.source for cell in others if cell.source.startswith(_READING)]
     cells = [cell for cell in (first, *others) if cell.source not in texts]
     return {
-        "reading": _html("\n\n".join(texts).replace(_READING, "", 1)),
+        "reading": html("\n\n".join(texts).replace(_READING, "", 1)),
         "cells": [_cell(cell) for cell in cells],
     }
 
 
 def _cell(cell: NotebookNode) -> dict[str, Any]:
     if cell.cell_type != "code":
-        return {"text": _html(cell.source)}
+        return {"text": html(cell.source)}
     outputs = [_output(each) for each in cell.outputs if "figure" not in each.get("metadata", {})]
     return {"code": cell.source, "outputs": outputs}
 
@@ -91,9 +94,18 @@ def _output(output: NotebookNode) -> dict[str, Any]:
     if _PICTURE in data:
         return {"picture": data[_PICTURE].replace("\n", "")}
     if "text/html" in data:
-        return {"table": Markup(data["text/html"])}
+        return {"table": Markup(_plain(data["text/html"]))}
     return {"text": output.get("text") or data.get("text/plain", "")}
 
 
-def _html(markdown: str) -> Markup:
-    return Markup(markdown2html(markdown)) if markdown.strip() else Markup("")
+def _plain(table: str) -> str:
+    """A table of pandas in the style of the page; its blank corners are no heads."""
+    return _STYLE.sub("", table).replace(' border="1"', "").replace(*_CORNER)
+
+
+def html(markdown: str) -> Markup:
+    """Markdown of ours as HTML, with code that can be scrolled by keyboard."""
+    if not markdown.strip():
+        return Markup("")
+    found = markdown2html(markdown).replace("<pre>", '<pre tabindex="0">')
+    return Markup(found.replace(*_CORNER))

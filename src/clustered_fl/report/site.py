@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from nbconvert.filters import markdown2html
 
 from clustered_fl.errors import InputError
 from clustered_fl.files import read_json, replacing, replacing_folder, write_json
@@ -228,6 +227,6 @@ def _guide(summaries: Sequence[dict[str, Any]], guide: Path | None) -> str | Non
     if guide is None or not any(each["is_benchmark"] for each in summaries):
         return None
     try:
-        return markdown2html(guide.read_text(encoding="utf-8"))
+        return notebooks.html(guide.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {guide}: {error.strerror}") from error
