@@ -272,8 +272,8 @@ def test_a_seed_of_another_machine_is_added_and_the_first_stays(published, seed_
     assert {key: archived(published)[key] for key in first} == first
     text = pages(published)["toy/runs.html"].words()
     assert "2 of 2" in text
-    assert "toy_run 0 accuracy 0.3 " in text
-    assert "toy_run 1 accuracy 0.45 " in text
+    assert "Configuration 0 accuracy 0.3 " in text
+    assert " 1 accuracy 0.45 " in text
     for each in (seed_1, scope):
         publish(each, tmp_path / "turned" / "demo")
     name = f"toy/{archive.FILE}"

@@ -122,8 +122,8 @@ def test_groupings_of_clients_without_true_groups_have_no_score(benchmark):
     assert scored == {"toy_groups_swap_o": True, "toy_groups_writers_o": False}
     site.build(scope, benchmark.results / "report")
     text = pages(benchmark.results / "report")["toy/runs.html"].words()
-    assert "toy_groups_swap_o 0 accuracy 0.25" in text
-    assert "toy_groups_writers_o 0 – 90.0" in text
+    assert "Configuration 0 accuracy 0.25 after 2 rounds 90.0" in text
+    assert "Configuration 0 – 90.0" in text
 
 
 def test_a_benchmark_comes_with_a_page_on_adding_to_it(its_report):
@@ -218,6 +218,14 @@ def test_methods_are_ranked_and_their_groups_counted(trained):
     assert found.scores["swap", "f"].agreement.values == [0.0] * 3
     assert found.scores["swap", "f"].groups.values == [1.0] * 3
     assert found.seeds == "1 to 3"
+
+
+def test_statements_of_a_benchmark_are_called_expectations(its_report):
+    text = pages(its_report)["toy/index.html"].words()
+    assert "Expectation Statement What decides it Seeds Verdict T-1 It works" in text
+    assert "Kind" not in text
+    text = pages(its_report)["toy/runs.html"].words()
+    assert "Runs of the benchmark" in text
 
 
 def test_every_pair_is_two_clicks_from_the_front_page(trained):

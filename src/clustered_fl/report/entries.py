@@ -161,12 +161,12 @@ def unique(data: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def machines(seeds: Iterable[SeedEntry]) -> list[dict[str, Any]]:
-    """Every combination of device and versions, with number, records and seconds made on it."""
+    """Every combination of device, versions and maker, with what was made by it and how long."""
     found: dict[tuple, dict[str, Any]] = {}
     for record in (seed.record for seed in seeds if seed.record and "device" in seed.record):
-        key = (record["device"], *sorted(record["versions"].items()))
-        empty = {"device": key[0], "versions": record["versions"], "records": 0, "seconds": 0.0}
-        machine = found.setdefault(key, empty)
+        about = {name: record[name] for name in ("device", "versions", "made_by")}
+        key = (record["device"], *sorted(record["versions"].items()), record["made_by"])
+        machine = found.setdefault(key, about | {"records": 0, "seconds": 0.0})
         machine["records"] += 1
         machine["seconds"] += record["cost"]["seconds"]
     return [found[key] | {"number": number} for number, key in enumerate(sorted(found), start=1)]
