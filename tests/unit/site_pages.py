@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlsplit
 
-VOID = {"meta", "link", "img", "br"}
+VOID = {"meta", "link", "img", "br", "wbr"}
 ELSEWHERE = ("https://doi.org/10.", "https://arxiv.org/abs/", "https://github.com/")
 """Beginnings of links that may lead out of the folder: to a paper and to its code."""
 

@@ -1,5 +1,6 @@
 """Pages of a benchmark: every method in every setting, and how sure each difference is."""
 
+import shutil
 from dataclasses import replace
 from itertools import product
 
@@ -218,6 +219,34 @@ def test_methods_are_ranked_and_their_groups_counted(trained):
     assert found.scores["swap", "f"].agreement.values == [0.0] * 3
     assert found.scores["swap", "f"].groups.values == [1.0] * 3
     assert found.seeds == "1 to 3"
+    assert [found.seeds_in(each) for each in found.settings] == ["1 to 3", ""]
+
+
+def test_methods_that_are_equal_as_they_are_shown_share_a_rank(trained):
+    """86.99 % and 87 % read the same; two first places leave no second."""
+    write_run(trained.results / "runs/toy_swap_f/seed0", score=0.8699)
+    for seed in (1, 2):
+        shutil.rmtree(trained.results / f"runs/toy_swap_f/seed{seed}")
+    for seed in SCORES["o"]:
+        write_run(trained.results / f"runs/toy_swap_o/seed{seed}", score=0.87)
+    records = index_of(*trained.ledgers, trained.results, "demo")
+    found = comparison_of(replace(trained, records=records))
+    assert [found.rank("swap", each) for each in "ofg"] == [1, 1, 3]
+    site.build(replace(trained, records=records), trained.results / "report")
+    text = (trained.results / "report/toy/index.html").read_text()
+    assert text.count('class="best"') == 2
+    text = pages(trained.results / "report")["toy/settings/swap.html"].words()
+    assert "1 PCA 87.0" in text
+    assert "1 FedAvg 87.0" in text
+    assert "3 Another 83.0" in text
+
+
+def test_results_on_one_seed_are_marked_in_every_setting(trained):
+    site.build(trained, trained.results / "report")
+    found = pages(trained.results / "report")
+    assert "Seeds 1 to 3 seeds – FedAvg" in found["toy/index.html"].words()
+    text = found["toy/settings/swap.html"].words()
+    assert "Each method was trained on 1 to 3 seeds in this setting." in text
 
 
 def test_statements_of_a_benchmark_are_called_expectations(its_report):

@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from site_pages import pages
 from tiny_results import LEDGER, write_results
 
-from clustered_fl.report import notebooks, site
+from clustered_fl.report import notebooks, rendering, site
 from clustered_fl.report.verdicts import read_verdicts, write_verdicts
 
 STYLE = files("clustered_fl.report").joinpath("templates/style.css").read_text()
@@ -100,6 +100,11 @@ def test_runs_of_a_sweep_are_named_in_each_row(tmp_path):
 def test_words_are_set_flush_left_and_numbers_are_not_marked(report):
     cells = [found for tag, found in pages(report)["toy/toy_table1.html"].tags if tag == "td"]
     assert [found.get("class") for found in cells[:2]] == ["words", None]
+
+
+def test_indices_are_shown_with_a_minus_and_without_a_negative_zero():
+    shown = [rendering.agreement(each) for each in (0.973, -0.03, -0.004, 1.0)]
+    assert shown == ["0.97", "−0.03", "0.00", "1.00"]
 
 
 def test_what_is_folded_is_printed():

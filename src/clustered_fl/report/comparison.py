@@ -80,6 +80,11 @@ class Score:
         """Over the seeds, in %."""
         return Spread([float(value) for value in self.accuracies.values()])
 
+    @property
+    def shown(self) -> float:
+        """The mean accuracy to the digits that pages show."""
+        return round(self.accuracy.mean, 1)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -106,6 +111,11 @@ class Comparison:
         own = [method for method in self.methods if (setting, method) in self.scores]
         return sorted(own, key=lambda each: -self.scores[setting, each].accuracy.mean)
 
+    def rank(self, setting: str, method: str) -> int:
+        """Place of a method in a setting; methods that are equal as they are shown share it."""
+        shown = {each: self.scores[setting, each].shown for each in self.ranked(setting)}
+        return 1 + sum(each > shown[method] for each in shown.values())
+
     def settings_of(self, method: str) -> list[str]:
         """The settings in which a method was computed."""
         return [setting for setting in self.settings if (setting, method) in self.scores]
@@ -129,7 +139,12 @@ class Comparison:
     @property
     def seeds(self) -> str:
         """On how many seeds accuracies rest: `1`, `1 to 3`; "" if there are none."""
-        numbers = sorted({len(score.accuracies) for score in self.scores.values()})
+        return self.seeds_in(*self.settings)
+
+    def seeds_in(self, *settings: str) -> str:
+        """On how many seeds the accuracies of these settings rest."""
+        own = [self.scores[each, method] for each in settings for method in self.ranked(each)]
+        numbers = sorted({len(score.accuracies) for score in own})
         return " to ".join(dict.fromkeys(str(each) for each in (*numbers[:1], *numbers[-1:])))
 
 

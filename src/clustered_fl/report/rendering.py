@@ -30,6 +30,9 @@ SCALES = {
     "paper": "the papers' own sizes",
 }
 
+_WORDS = {"lr": "learning rate"}
+"""Names of settings that are abbreviations, in words."""
+
 # Figures are saved at 160 dots per inch; a page shows a little more than their printed size.
 _SHOWN = 0.75
 
@@ -61,6 +64,7 @@ def _environment() -> Environment:
         "plain": numbers.plain,
         "with_unit": numbers.with_unit,
         "points": points,
+        "agreement": agreement,
         "seeds": verdicts.seeds_text,
     }
     environment.globals |= {"LINKS": LINKS, "SCALES": SCALES, "SOURCES": SOURCES, "DEMO": DEMO}
@@ -78,7 +82,7 @@ def settings_text(value: Any) -> str:
     """A setting as a reader writes it: `label_swap, clients 20`; lists and the like as JSON."""
     if isinstance(value, dict):
         parts = (settings_text(each) for each in value.values())
-        names = ("" if key in ("name", "kind") else f"{key} " for key in value)
+        names = ("" if key in ("name", "kind") else f"{_WORDS.get(key, key)} " for key in value)
         return ", ".join(f"{name}{part}" for name, part in zip(names, parts, strict=True))
     return value if isinstance(value, str) else json.dumps(value)
 
@@ -87,6 +91,12 @@ def points(value: float) -> str:
     """A difference with its sign and one digit after the point: `+1.2`, `−0.5`, `0.0`."""
     text = f"{value:+.1f}".replace("-", "−")
     return "0.0" if text[1:] == "0.0" else text
+
+
+def agreement(value: float) -> str:
+    """An index with two digits after the point: `0.97`, `−0.03`, `0.00`."""
+    text = f"{value:.2f}".replace("-", "−")
+    return "0.00" if text[1:] == "0.00" else text
 
 
 def slug(word: str) -> str:
