@@ -149,20 +149,24 @@ def test_an_absent_guide_is_one_sentence(benchmark, tmp_path):
 
 # ---- Every pair of methods -----------------------------------------------------------------------
 
-SCORES = {"f": {0: 0.80, 1: 0.82, 2: 0.81}, "o": {0: 0.84, 1: 0.86, 2: 0.88}, "g": {1: 0.83}}
+SCORES = {
+    "f": {0: 0.80, 1: 0.82, 2: 0.81},
+    "o": {0: 0.84, 1: 0.86, 2: 0.88},
+    "g": {0: 0.85, 1: 0.83, 2: 0.81},
+}
 METHODS = {"f": "FedAvg", "o": "PCA", "g": "Another"}
 
 
 @pytest.fixture
 def trained(benchmark) -> Scope:
-    """Three methods trained in the first setting; one of them for a single seed."""
+    """Three methods trained in the first setting."""
     rows = TABLE["rows"] | {"g": {"title": "Another", "method": {"name": "local"}}}
     columns = TABLE["columns"] | {"swap": TABLE["columns"]["swap"] | {"seeds": {"demo": [0, 1, 2]}}}
     table = TABLE | {"rows": rows, "columns": columns}
     ledger = ledger_of(CONTENT | {"tables": {"matrix": table}})
     for method, seeds in SCORES.items():
         for seed, score in seeds.items():
-            write_run(benchmark.results / f"runs/toy_swap_{method}/seed{seed}", score=score)
+            reached(benchmark.results / f"runs/toy_swap_{method}/seed{seed}", score)
     agreement = {"ari": 0.5, "components": 3.0, "recall": 1.0, "false_edges": 0.0}
     folder = benchmark.results / "groupings/toy_groups_swap_o/seed0"
     write_json(folder / "record.json", RECORD | {"agreement": agreement})
@@ -171,9 +175,15 @@ def trained(benchmark) -> Scope:
     return replace(benchmark, ledgers=(ledger,), records=records)
 
 
+def reached(folder, score: float) -> None:
+    """A run whose clients reach this on average, at its only test after round 0."""
+    write_run(folder, last=2 * score)  # accuracies from 0 to `last` in equal steps
+
+
 def comparison_of(scope: Scope):
     (ledger,) = scope.ledgers
-    return compared(gather(ledger, scope.packed(ledger), None, lambda name: {}, "demo"))
+    records = scope.packed(ledger)
+    return compared(gather(ledger, records, None, lambda name: {}, "demo"), records)
 
 
 def literal_difference(first: dict[int, float], second: dict[int, float]) -> Difference:
@@ -218,17 +228,35 @@ def test_methods_are_ranked_and_their_groups_counted(trained):
     # All four clients of the runs are in one group, and there are two true ones.
     assert found.scores["swap", "f"].agreement.values == [0.0] * 3
     assert found.scores["swap", "f"].groups.values == [1.0] * 3
-    assert found.seeds == "1 to 3"
-    assert [found.seeds_in(each) for each in found.settings] == ["1 to 3", ""]
+    assert found.seeds == "3"
+    assert [found.seeds_in(each) for each in found.settings] == ["3", ""]
+
+
+def test_a_setting_is_shown_for_the_seeds_that_all_its_methods_have(trained):
+    for seed in (0, 2):
+        shutil.rmtree(trained.results / f"runs/toy_swap_g/seed{seed}")
+    trained = replace(trained, records=index_of(*trained.ledgers, trained.results, "demo"))
+    found = comparison_of(trained)
+    only = {method: {1: scores[1]} for method, scores in SCORES.items()}
+    for method in SCORES:
+        assert [*found.scores["swap", method].accuracies] == [1]
+        for other in SCORES.keys() - {method}:
+            expected = literal_difference(only[method], only[other])
+            here = found.differences["swap", method, other]
+            np.testing.assert_allclose(here.values, expected.values, atol=1e-9)
+            assert (here.error, here.word) == (pytest.approx(expected.error), expected.word)
+    # The only record of the grouping is of seed 0.
+    assert found.scores["swap", "o"].agreement is None
+    site.build(trained, trained.results / "report")
+    text = pages(trained.results / "report")["toy/settings/swap.html"].words()
+    assert "PCA its run – +3.0 ± 7.7 +4.0 ± 7.8" in text
 
 
 def test_methods_that_are_equal_as_they_are_shown_share_a_rank(trained):
     """86.99 % and 87 % read the same; two first places leave no second."""
-    write_run(trained.results / "runs/toy_swap_f/seed0", score=0.8699)
-    for seed in (1, 2):
-        shutil.rmtree(trained.results / f"runs/toy_swap_f/seed{seed}")
-    for seed in SCORES["o"]:
-        write_run(trained.results / f"runs/toy_swap_o/seed{seed}", score=0.87)
+    for seed in range(3):
+        reached(trained.results / f"runs/toy_swap_f/seed{seed}", 0.8699)
+        reached(trained.results / f"runs/toy_swap_o/seed{seed}", 0.87)
     records = index_of(*trained.ledgers, trained.results, "demo")
     found = comparison_of(replace(trained, records=records))
     assert [found.rank("swap", each) for each in "ofg"] == [1, 1, 3]
@@ -244,9 +272,9 @@ def test_methods_that_are_equal_as_they_are_shown_share_a_rank(trained):
 def test_results_on_one_seed_are_marked_in_every_setting(trained):
     site.build(trained, trained.results / "report")
     found = pages(trained.results / "report")
-    assert "Seeds 1 to 3 seeds – FedAvg" in found["toy/index.html"].words()
+    assert "Seeds 3 seeds – FedAvg" in found["toy/index.html"].words()
     text = found["toy/settings/swap.html"].words()
-    assert "Each method was trained on 1 to 3 seeds in this setting." in text
+    assert "Each method was trained on 3 seeds in this setting." in text
 
 
 def test_statements_of_a_benchmark_are_called_expectations(its_report):
@@ -267,7 +295,7 @@ def test_every_pair_is_two_clicks_from_the_front_page(trained):
         assert f"methods/{method}.html" in found["toy/index.html"].links
     text = found["toy/settings/swap.html"].words()
     assert "1 PCA 86.0 84.0 to 88.0, 3 seeds +5.0 0.50 3" in text
-    assert "PCA its run – +3.0 ± 7.7 +5.0 +4.0 to +7.0" in text
+    assert "PCA its run – +3.0 −1.0 to +7.0 +5.0 +4.0 to +7.0" in text
 
 
 def test_a_method_is_shown_in_all_its_settings_against_all_others(trained):

@@ -21,7 +21,11 @@ MEASURES = ("round", "accuracy", "error", "variance")
 
 def client_scores(folder: Path) -> pd.DataFrame:
     """Test accuracy in % by round (rows, ascending) and client (columns), without newcomers."""
-    rounds = load_rounds(folder)
+    return scores_of(load_rounds(folder))
+
+
+def scores_of(rounds: pd.DataFrame) -> pd.DataFrame:
+    """The same of measurements (`records.measurements`)."""
     rows = rounds[(rounds["metric"] == "accuracy") & (rounds["scope"] == "client")]
     return 100 * rows.pivot_table(index="round", columns="member", values="value")
 

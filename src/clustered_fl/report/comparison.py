@@ -1,20 +1,28 @@
 """A benchmark as its pages show it: every method in every setting, and every pair of methods.
 
-Two methods are compared seed by seed, because runs of one seed have the same clients. Whether a
-difference is clear is decided as for claims (`claims.judging`).
+Two methods are compared seed by seed, because runs of one seed have the same clients. A setting is
+shown for the seeds that all its methods have, as claims are judged. Whether a difference is clear
+is decided as for claims, too (`claims.judging`).
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from statistics import fmean
-from typing import Any
+
+import pandas as pd
 
 from clustered_fl.claims.judging import Estimate, errors_of, judge
 from clustered_fl.ledger.tables import Cell, Column, Row
-from clustered_fl.metrics.accuracy import binomial_error
+from clustered_fl.metrics.accuracy import binomial_error, scores_of
 from clustered_fl.metrics.agreement import index
+from clustered_fl.metrics.ground.budgets import at_budget
+from clustered_fl.records.archive import Key
+from clustered_fl.records.reading import RECORD, ROUNDS
 from clustered_fl.report.entries import ArtefactEntry, ComputedEntry, PaperEntry
+from clustered_fl.report.evidence import Records
 
 AHEAD, BEHIND, UNCLEAR = "ahead", "behind", "not clear"
 
@@ -65,7 +73,8 @@ class Score:
 
     Attributes:
         run: name of the ledger's entry.
-        accuracies: seed -> %, mean over clients at the end, with the error of its test images.
+        accuracies: seed -> %, mean over clients and the last tests (`metrics.ground.budgets`), with
+            the error of its test images.
         agreement: adjusted Rand index with the true groups; None where there are none.
         groups: number of groups found; None where no record says so.
     """
@@ -159,46 +168,53 @@ def _difference(own: Score, other: Score) -> Difference | None:
     return Difference(values, errors_of(found)["lead"], next(clear, UNCLEAR))
 
 
-def compared(paper: PaperEntry) -> Comparison | None:
+def compared(paper: PaperEntry, records: Records) -> Comparison | None:
     """The comparison built from a benchmark's records; None if the paper is not a benchmark."""
     if not (name := paper.ledger.comparison):
         return None
     table = paper.ledger.tables[name]
     cells = {(cell.column, cell.row): cell for cell in paper.ledger.chosen(name, [], [])}
-    found = {place: _score(cell, table.columns[place[0]], paper) for place, cell in cells.items()}
+    runs = {place: paper.computed["runs"].get(cell.run) for place, cell in cells.items()}
+    done = {place: run for place, run in runs.items() if run is not None and run.done}
+    scores = {}
+    for (setting, method), run in done.items():
+        others = (each for (there, _), each in done.items() if there == setting)
+        seeds = set.intersection(*({seed.seed for seed in each.done} for each in others))
+        grouping = paper.computed["groupings"].get(cells[setting, method].grouping)
+        truth = table.columns[setting].truth
+        scores[setting, method] = _score(run, grouping or run, truth, seeds, records)
     methods = {name: row for name, row in table.rows.items() if not row.hidden}
     baseline = (n for n, row in methods.items() if (row.method or {}).get("name") == "fedavg")
-    scores = {place: score for place, score in found.items() if score}
     return Comparison(table.columns, methods, cells, scores, next(baseline, ""))
 
 
-def _score(cell: Cell, setting: Column, paper: PaperEntry) -> Score | None:
-    """What the records of a cell say; None where there is none."""
-    run = paper.computed["runs"].get(cell.run)
-    if run is None or not run.done:
-        return None
-    grouping = paper.computed["groupings"].get(cell.grouping)
-    found = list(_found(grouping or run))
-    agreements = [agreement for agreement, _ in found] if setting.truth else []
+def _score(
+    run: ComputedEntry, finder: ComputedEntry, truth: bool, seeds: Collection[int], records: Records
+) -> Score:
+    """What a run's records say for these seeds; `finder`, it or a grouping, found the groups."""
+    found = list(_found(finder, seeds))
+    agreements = [agreement for agreement, _ in found] if truth else []
     return Score(
         run.name,
-        {seed.seed: _accuracy(seed.record) for seed in run.done},
+        {seed: _accuracy(records, Key("run", run.name, seed)) for seed in sorted(seeds)},
         Spread(agreements) if agreements else None,
         Spread([number for _, number in found]) if found else None,
     )
 
 
-def _accuracy(record: Mapping[str, Any]) -> Estimate:
-    percent = 100 * record["score"]
-    return Estimate(percent, binomial_error(percent, record["test_rows"]))
+def _accuracy(records: Records, key: Key) -> Estimate:
+    packed = records[key]
+    scores = scores_of(pd.read_parquet(BytesIO(packed.files[ROUNDS])))
+    percent = float(at_budget(scores).mean())
+    return Estimate(percent, binomial_error(percent, json.loads(packed.files[RECORD])["test_rows"]))
 
 
-def _found(entry: ComputedEntry) -> Iterator[tuple[float, float]]:
-    """Agreement and number of the groups in each record of a grouping or a run.
+def _found(entry: ComputedEntry, seeds: Collection[int]) -> Iterator[tuple[float, float]]:
+    """Agreement and number of the groups in the records of a grouping or a run for these seeds.
 
     Clients that a grouping relates, however remotely, are one group.
     """
-    for record in (seed.record for seed in entry.done):
+    for record in (seed.record for seed in entry.done if seed.seed in seeds):
         if "agreement" in record:
             yield float(record["agreement"]["ari"]), float(record["agreement"]["components"])
         else:

@@ -90,7 +90,7 @@ def write_paper(
     (out / "scorecard.md").write_text(text, encoding="utf-8")
     write_json(out / MARK, summary)
     about = {"paper": paper, "summary": summary, "root": "../", "home": "", "partial": []}
-    about |= {"machines": machines(paper.seeds), "comparison": compared(paper)}
+    about |= {"machines": machines(paper.seeds), "comparison": compared(paper, records)}
     for artefact in paper.artefacts:
         _write_artefact(artefact, about, out, back)
     for name, page in (("index", "paper"), ("runs", "runs")):
