@@ -54,7 +54,7 @@ function prepare(table) {
   table.parentElement.before(controls);
   update();
   const places = new Map(rows.map((row, place) => [row, place]));
-  const keys = { Claim: places, Kind: "kind", Seeds: "seeds", Verdict: "verdict" };
+  const keys = { Claim: places, Expectation: places, Kind: "kind", Seeds: "seeds", Verdict: "verdict" };
   for (const head of table.tHead.rows[0].cells) {
     const key = keys[head.textContent];
     if (!key) continue;
