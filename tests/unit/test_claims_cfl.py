@@ -651,7 +651,7 @@ def test_f1abc_the_best_line_of_the_right_panel(study, claim, joint, own, holds)
     others = [panel for panel, _ in PANELS.values() if panel != judged]
     rows = accuracies(judged, joint, own) + [r for p in others for r in accuracies(p, 0.9, 0.1)]
     assert result(claim, study("cfl_violations", accuracies=rows)) == (
-        exactly(joint=joint, own=own),
+        exactly(accuracy_of_one_model=joint, least_accuracy_of_own_models=own),
         holds,
     )
 
@@ -682,7 +682,7 @@ def test_f2a_cosines_of_the_last_round(study, cross, intra, holds):
     ]
     evidence = study("cfl_paths", cosines=rows)
     assert result("CFL-F2-a", evidence) == (
-        exactly(largest_cross=cross, smallest_intra=intra),
+        exactly(largest_cosine_across_clusters=cross, smallest_cosine_within_clusters=intra),
         holds,
     )
 
@@ -708,7 +708,11 @@ def test_f2bc_norms_at_the_end_over_their_start(study, claim, problem, mean, lar
     ]
     evidence = study("cfl_paths", norms=rows)
     measured, found = result(claim, evidence)
-    assert measured == exactly(mean=mean, largest=largest, largest_over_mean=largest / mean)
+    assert measured == exactly(
+        norm_of_the_mean_gradient=mean,
+        largest_gradient_norm=largest,
+        largest_norm_over_it=largest / mean,
+    )
     assert found is holds
 
 

@@ -157,7 +157,7 @@ def test_readme_shows_every_figure_and_claim_and_links_to_what_is_there(publishe
     text = (folder / "README.md").read_text()
     assert "Statements of the paper: 1, tested on measurements at the scale demo" in text
     assert ": 1 demo only. Other kinds of claims are counted separately." in text
-    assert "Each claim rests on 2 seeds." in text
+    assert "Each claim about data rests on 2 seeds." in text
     assert "| Our own questions | 0 | 1 | 0 | 1 |" in text
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert {"toy_fig1.ipynb", "toy_fig1.png", "toy_table1.ipynb", "toy_table1.csv"} <= set(links)

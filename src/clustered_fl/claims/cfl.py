@@ -268,12 +268,12 @@ def difference(evidence: Evidence, of: Run, to: Run) -> Measured:
 def gradients_at_rest(
     evidence: Evidence, study: Study, problem: Literal["four clients", "incongruent", "congruent"]
 ) -> Measured:
-    """Mean and largest gradient norm of a toy problem of `optimisation_paths`, end over start."""
-    norms = evidence.study(study)["norms"]
-    norms = norms[norms["problem"] == problem].sort_values("round")
-    columns = {"mean": "mean_gradient_norm", "largest": "max_gradient_norm"}
-    found = {key: float(norms[c].iloc[-1] / norms[c].iloc[0]) for key, c in columns.items()}
-    return found | {"largest over mean": found["largest"] / found["mean"]}
+    """Gradient norms of a toy problem of `optimisation_paths`, end over start."""
+    norms = evidence.study(study)["norms"].query("problem == @problem").sort_values("round")
+    norms = norms[["mean_gradient_norm", "max_gradient_norm"]]
+    mean, largest = norms.iloc[-1] / norms.iloc[0]
+    found = {"norm of the mean gradient": float(mean), "largest gradient norm": float(largest)}
+    return found | {"largest norm over it": float(largest / mean)}
 
 
 def correct_without_gap(evidence: Evidence, study: Study) -> Measured:

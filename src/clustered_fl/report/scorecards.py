@@ -42,7 +42,8 @@ def claims(entries: Iterable[ClaimEntry], is_benchmark: bool) -> str:
             told += f"; with other settings {in_words(each.otherwise, is_benchmark)}"
         about = (row.claim, row.kind, row.statement, row.published, told)
         word = called(row.verdict, is_benchmark)
-        lines.append(_row((*about, seeds_text(row.seeds) or "–", f"**{word}**")))
+        rests_on = "needs no data" if row.source == "none" else seeds_text(row.seeds) or "–"
+        lines.append(_row((*about, rests_on, f"**{word}**")))
     return "\n".join(lines) + "\n"
 
 
