@@ -176,13 +176,15 @@ def compared(paper: PaperEntry, records: Records) -> Comparison | None:
     cells = {(cell.column, cell.row): cell for cell in paper.ledger.chosen(name, [], [])}
     runs = {place: paper.computed["runs"].get(cell.run) for place, cell in cells.items()}
     done = {place: run for place, run in runs.items() if run is not None and run.done}
+    seeds: dict[str, set[int]] = {}
+    for (setting, _), run in done.items():
+        own = {seed.seed for seed in run.done}
+        seeds[setting] = seeds.get(setting, own) & own
     scores = {}
     for (setting, method), run in done.items():
-        others = (each for (there, _), each in done.items() if there == setting)
-        seeds = set.intersection(*({seed.seed for seed in each.done} for each in others))
         grouping = paper.computed["groupings"].get(cells[setting, method].grouping)
         truth = table.columns[setting].truth
-        scores[setting, method] = _score(run, grouping or run, truth, seeds, records)
+        scores[setting, method] = _score(run, grouping or run, truth, seeds[setting], records)
     methods = {name: row for name, row in table.rows.items() if not row.hidden}
     baseline = (n for n, row in methods.items() if (row.method or {}).get("name") == "fedavg")
     return Comparison(table.columns, methods, cells, scores, next(baseline, ""))
