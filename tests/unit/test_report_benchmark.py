@@ -269,7 +269,7 @@ def test_methods_that_are_equal_as_they_are_shown_share_a_rank(trained):
     assert "3 Another 83.0" in text
 
 
-def test_results_on_one_seed_are_marked_in_every_setting(trained):
+def test_every_setting_says_on_how_many_seeds_it_rests(trained):
     site.build(trained, trained.results / "report")
     found = pages(trained.results / "report")
     assert "Seeds 3 seeds – FedAvg" in found["toy/index.html"].words()

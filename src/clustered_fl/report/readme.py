@@ -64,5 +64,5 @@ def _scale(papers: list[dict[str, Any]]) -> dict[str, Any]:
 
 def seeds(verdicts: list[Verdict]) -> str:
     """On how many seeds claims about data rest: `1`, `1 to 3`; "" if none was measured."""
-    numbers = sorted({int(each.seeds) for each in verdicts if each.seeds and each.source != "none"})
+    numbers = sorted({int(each.seeds) for each in verdicts if each.seeds and each.needs_data})
     return " to ".join(dict.fromkeys(str(each) for each in (*numbers[:1], *numbers[-1:])))

@@ -89,14 +89,13 @@ def settings_text(value: Any) -> str:
 
 def points(value: float) -> str:
     """A difference with its sign and one digit after the point: `+1.2`, `−0.5`, `0.0`."""
-    text = f"{value:+.1f}".replace("-", "−")
-    return "0.0" if text[1:] == "0.0" else text
+    text = f"{value:+z.1f}".replace("-", "−")
+    return "0.0" if text == "+0.0" else text
 
 
 def agreement(value: float) -> str:
     """An index with two digits after the point: `0.97`, `−0.03`, `0.00`."""
-    text = f"{value:.2f}".replace("-", "−")
-    return "0.00" if text[1:] == "0.00" else text
+    return f"{value:z.2f}".replace("-", "−")
 
 
 def slug(word: str) -> str:

@@ -42,7 +42,7 @@ def claims(entries: Iterable[ClaimEntry], is_benchmark: bool) -> str:
             told += f"; with other settings {in_words(each.otherwise, is_benchmark)}"
         about = (row.claim, row.kind, row.statement, row.published, told)
         word = called(row.verdict, is_benchmark)
-        rests_on = "needs no data" if row.source == "none" else seeds_text(row.seeds) or "–"
+        rests_on = seeds_text(row.seeds) or "–" if row.needs_data else "needs no data"
         lines.append(_row((*about, rests_on, f"**{word}**")))
     return "\n".join(lines) + "\n"
 

@@ -51,8 +51,16 @@ KINDS = {
 EXPECTATIONS = "Expectations, written down before training"
 """What the claims of a benchmark are."""
 
-Verdict = namedtuple("Verdict", COLUMNS)
-"""One row of `verdicts.csv`; every value is text as it stands there."""
+
+class Verdict(namedtuple("Verdict", COLUMNS)):
+    """One row of `verdicts.csv`; every value is text as it stands there."""
+
+    __slots__ = ()
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether runs or groupings decide it; a theorem check has no data and no seeds."""
+        return self.source != "none"
 
 
 class Tally(NamedTuple):
@@ -142,8 +150,8 @@ def in_words(found: dict[str, int], is_benchmark: bool) -> str:
 
 
 def on_one_seed(verdicts: Sequence[Verdict]) -> int:
-    """How many claims about runs rest on a single seed; a theorem check has no others."""
-    return sum(each.seeds == "1" and each.source != "none" for each in verdicts)
+    """How many claims about data rest on a single seed."""
+    return sum(each.seeds == "1" and each.needs_data for each in verdicts)
 
 
 def seeds_text(seeds: str) -> str:
