@@ -102,7 +102,7 @@ def by_data(runs):
 )
 def test_f6a_and_f6g_ask_for_the_gap_and_for_the_bipartition(by_data, gap, correct, positive):
     evidence = by_data(MNIST | {"update": MNIST["update"] | {20: gap}})
-    measured = exactly(gap_at_20=gap, correct_at_20=correct)
+    measured = exactly(gap_at_20_samples=gap, correct_bipartition_at_20_samples=correct)
     assert result("CFL-F6-a", evidence) == (measured, positive)
     assert result("CFL-F6-g", evidence) == (measured, correct == 1)
 
@@ -110,7 +110,7 @@ def test_f6a_and_f6g_ask_for_the_gap_and_for_the_bipartition(by_data, gap, corre
 def test_f6a_without_a_run_at_20_samples_is_not_measured(by_data):
     mnist = {"update": {10: 0.1, 30: 0.2}, "gradient": {10: 0.0, 30: 0.1}}
     measured, _ = result("CFL-F6-a", by_data(mnist))
-    assert math.isnan(measured["gap at 20"])
+    assert math.isnan(measured["gap at 20 samples"])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,11 @@ def test_f6b_500_samples_are_needed_and_suffice(by_data, at_300, at_500, holds):
     cifar = {"update": {300: at_300, 500: at_500, 1500: 0.6}}
     cifar |= {"gradient": {300: -0.4, 500: -0.2, 1500: 0.3}}
     measured, found = result("CFL-F6-b", by_data(cifar=cifar))
-    assert (measured["gap at 300"], measured["gap at 500"], found) == (at_300, at_500, holds)
+    assert (measured["gap at 300 samples"], measured["gap at 500 samples"], found) == (
+        at_300,
+        at_500,
+        holds,
+    )
 
 
 def test_f6c_growth_is_a_rank_correlation_over_all_four_curves(by_data):
@@ -146,7 +150,7 @@ def test_f6c_one_falling_curve_refutes(by_data):
 def test_f6d_counts_samples_until_the_gap_is_positive(by_data, update, gradient, later):
     """On MNIST updates separate from 20 samples on, gradients from 100 on."""
     evidence = by_data(cifar={"update": update, "gradient": gradient})
-    assert result("CFL-F6-d", evidence) == (exactly(samples_later=later), later <= 0)
+    assert result("CFL-F6-d", evidence) == (exactly(delay_in_samples=later), later <= 0)
 
 
 def curve(*values: float) -> dict[int, float]:
@@ -182,7 +186,7 @@ def test_f7_shares_of_the_rounds_from_round_10_on(by_round, correct, positive, m
     """Of rounds 10 to 13 three have a positive gap, and all a correct bipartition."""
     fine, judged = (RISING, RISING), (np.r_[RISING[:9], 0.3, -0.1, 0.4, 0.4], RISING)
     evidence = by_round(*((judged, fine) if mnist else (fine, judged)))
-    measured = exactly(positive_gap=0.75, correct=1.0)
+    measured = exactly(rounds_with_a_positive_gap=0.75, rounds_with_a_correct_bipartition=1.0)
     assert result(correct, evidence) == (measured, True)
     assert result(positive, evidence) == (measured, False)
 
@@ -213,7 +217,7 @@ def test_f7c_one_falling_curve_refutes(by_round):
 def test_f7d_worst_delay_over_both_data_sets(by_round, update, gradient, later):
     """The other data set has no delay, so that a lead of updates counts as none at worst."""
     evidence = by_round(([-1, 1, 1, 1], [-1, 1, 1, 1]), (update, gradient))
-    assert result("CFL-F7-d", evidence) == (exactly(round_later=later), later <= 0)
+    assert result("CFL-F7-d", evidence) == (exactly(delay_in_rounds=later), later <= 0)
 
 
 def test_the_settings_that_the_paper_leaves_open_are_read_from_runs_of_their_own(runs):
@@ -226,11 +230,11 @@ def test_the_settings_that_the_paper_leaves_open_are_read_from_runs_of_their_own
     with_20 = {claim: each["batch size 20"] for claim, each in found.items()}
     ledger = LEDGER.model_copy(update={"claims": with_20})
     assert judging.result(ledger, "CFL-F6-a", evidence) == (
-        exactly(gap_at_20=-0.2, correct_at_20=1.0),
+        exactly(gap_at_20_samples=-0.2, correct_bipartition_at_20_samples=1.0),
         False,
     )
     assert judging.result(ledger, "CFL-F7-g", evidence) == (
-        exactly(positive_gap=1.0, correct=1.0),
+        exactly(rounds_with_a_positive_gap=1.0, rounds_with_a_correct_bipartition=1.0),
         True,
     )
 
@@ -267,7 +271,9 @@ STAGNATING = norm_rows(FALLING, GROWING)
 
 def test_f8a_both_mean_updates_vanish(fig8):
     measured, holds = result("CFL-F8-a", fig8(VANISHING, STAGNATING))
-    assert measured["mean, congruent"] == pytest.approx(FALLING[-5:].mean() / FALLING[1:6].mean())
+    assert measured["mean update, end over start, congruent"] == pytest.approx(
+        FALLING[-5:].mean() / FALLING[1:6].mean()
+    )
     assert holds
 
 
@@ -275,7 +281,9 @@ def test_f8a_one_that_stays_refutes(fig8):
     stays = norm_rows(0.2 + 0.8 * FALLING, FALLING)
     measured, holds = result("CFL-F8-a", fig8(VANISHING, stays))
     early = (0.2 + 0.8 * FALLING)[1:6].mean()
-    assert measured["mean, incongruent"] == pytest.approx(0.2 / early, abs=1e-3)
+    assert measured["mean update, end over start, incongruent"] == pytest.approx(
+        0.2 / early, abs=1e-3
+    )
     assert not holds
 
 
@@ -283,7 +291,7 @@ def test_f8a_the_way_from_the_random_model_is_no_yardstick(fig8):
     """The first update is a hundred times as long; were it counted, every curve would vanish."""
     first = np.where(ROUNDS == 0, 100.0, 1.0)
     measured, holds = result("CFL-F8-a", fig8(VANISHING, norm_rows(first, FALLING)))
-    assert (measured["mean, incongruent"], holds) == (1.0, False)
+    assert (measured["mean update, end over start, incongruent"], holds) == (1.0, False)
 
 
 @pytest.mark.parametrize(("rest", "holds"), [(0.05, True), (0.3, False)])
@@ -291,15 +299,19 @@ def test_f8b_largest_congruent_update_vanishes(fig8, rest, holds):
     congruent = norm_rows(FALLING, rest + (1 - rest) * FALLING, FALLING)
     measured, found = result("CFL-F8-b", fig8(congruent, STAGNATING))
     early = (rest + (1 - rest) * FALLING)[1:6].mean()
-    assert measured["max, congruent"] == pytest.approx(rest / early, abs=1e-3)
-    assert measured["average, congruent"] == pytest.approx(0, abs=1e-3)
+    assert measured["max update, end over start, congruent"] == pytest.approx(
+        rest / early, abs=1e-3
+    )
+    assert measured["average update, end over start, congruent"] == pytest.approx(0, abs=1e-3)
     assert found is holds
 
 
 @pytest.mark.parametrize(("largest", "holds"), [(GROWING, True), (FALLING, False)])
 def test_f8c_end_over_early_compares_the_windows_it_names(fig8, largest, holds):
     measured, found = result("CFL-F8-c", fig8(VANISHING, norm_rows(FALLING, largest)))
-    assert measured == exactly(end_over_early=largest[90:].mean() / largest[5:15].mean())
+    assert measured == pytest.approx(
+        {"max update, end over early": largest[90:].mean() / largest[5:15].mean()}
+    )
     assert found is holds
 
 
@@ -312,26 +324,26 @@ def test_f8d_share_of_thresholds_that_tell_the_conditions_apart(fig8):
     incongruent = norm_rows(FALLING, 0.55 + 0 * ROUNDS)
     measured, holds = result("CFL-F8-d", fig8(congruent, incongruent))
     good = [m for m in np.arange(1, 10.25, 0.25) if 2.5 <= m < 5.5]
-    assert measured == pytest.approx({"settings of eps_2 that separate": len(good) / 37})
+    assert measured == pytest.approx({"share of values of eps_2": len(good) / 37})
     assert not holds
 
 
 def test_f8d_most_thresholds_must_tell_them_apart(fig8):
     congruent, incongruent = norm_rows(FALLING, 0.1 + 0 * ROUNDS), norm_rows(FALLING, GROWING)
     measured, holds = result("CFL-F8-d", fig8(congruent, incongruent))
-    assert measured["settings of eps_2 that separate"] > 0.9
+    assert measured["share of values of eps_2"] > 0.9
     assert holds
 
 
 def test_f8d_congruent_clients_that_would_be_split_too_refute(fig8):
     both = norm_rows(FALLING, GROWING)
-    expected = {"settings of eps_2 that separate": 0.0}, False
+    expected = {"share of values of eps_2": 0.0}, False
     assert result("CFL-F8-d", fig8(both, both)) == expected
 
 
 def test_f8d_a_mean_that_never_falls_asks_for_no_split(fig8):
     stays = norm_rows(np.ones(100), GROWING)
-    expected = {"settings of eps_2 that separate": 0.0}, False
+    expected = {"share of values of eps_2": 0.0}, False
     assert result("CFL-F8-d", fig8(VANISHING, stays)) == expected
 
 
@@ -415,7 +427,7 @@ def test_f9a_takes_the_last_evaluation_before_the_split(fig9):
 @pytest.mark.parametrize(("correct", "holds"), [(1.0, True), (0.0, False)])
 def test_f9b_gap_and_correctness_at_the_first_split(fig9, correct, holds):
     rows = [*GAPS, *tiny.rows(correct_update={4: correct, 5: 1 - correct})]
-    expected = exactly(gap=0.3, correct=correct), holds
+    expected = exactly(gap=0.3, correct_bipartition=correct), holds
     assert result("CFL-F9-b", fig9(SCORES, rows=rows)) == expected
 
 
@@ -527,7 +539,7 @@ def test_a4a_newcomers_in_their_leaf_and_served_like_its_members(runs):
     scores = tiny.scores({0: [0.1] * 6, 10: [0.6] * 6})
     served = tiny.record(newcomers=[home]), scores
     evidence = runs(cfl_fig9={"cfl_fig9": served}, cfl_permuted={"cfl_permuted": served})
-    expected = {"in the right leaf": 1.0, "accuracy behind": 0.01}
+    expected = {"share in the right leaf": 1.0, "behind members": 0.01}
     assert result("CFL-A4-a", evidence) == (pytest.approx(expected), True)
 
 
@@ -550,7 +562,7 @@ def test_a4a_lost_or_badly_served_newcomers_refute(runs, newcomers, right, behin
             "cfl_permuted": (tiny.record(newcomers=[at_leaf | new for new in newcomers]), scores)
         },
     )
-    expected = {"in the right leaf": right, "accuracy behind": behind}
+    expected = {"share in the right leaf": right, "behind members": behind}
     assert result("CFL-A4-a", evidence) == (pytest.approx(expected), False)
 
 
@@ -596,7 +608,11 @@ def test_f10a_improvement_counts_from_the_first_split(fig10, end, holds):
     fedavg = {0: [400.0] * 6, 3: [40.0] * 6, 5: [39.0] * 6, 10: [end] * 6}
     measured, found = result("CFL-F10-a", fig10({10: [36.0] * 6}, fedavg))
     assert measured == pytest.approx(
-        {"at first split": 40.0, "at end": end, "improvement": 1 - end / 40}
+        {
+            "early perplexity": 40.0,
+            "final perplexity": end,
+            "improvement": 1 - end / 40,
+        }
     )
     assert found is holds
 
@@ -615,7 +631,7 @@ def test_f10d_every_client_must_gain(fig10):
 
 def test_f10d_one_client_worse_off_refutes(fig10):
     evidence = fig10({10: [36.0] * 5 + [43.0]}, {10: [42.0] * 6})
-    expected = {"share of clients better": 5 / 6}
+    expected = {"share of clients better off": 5 / 6}
     assert result("CFL-F10-d", evidence) == (pytest.approx(expected), False)
 
 
@@ -736,8 +752,8 @@ def test_f3a_lowest_share_of_correct_bipartitions_above_gamma_1(study, lowest, h
         cell(gamma=1.5, p_correct=0.1),
         cell(noise="gaussian", p_correct=0.0),
     ]
-    expected = {"correct at gamma 1.1": lowest, "correct at gamma 1.5": 0.1}
-    expected |= {"positive gap at gamma 1.1": 0.9}
+    expected = {"probability correct at gamma 1.1": lowest, "probability correct at gamma 1.5": 0.1}
+    expected |= {"probability of a positive gap at gamma 1.1": 0.9}
     assert result("CFL-F3-a", study("cfl_separation", cells=cells)) == (
         pytest.approx(expected),
         holds,
@@ -758,7 +774,7 @@ def test_f3b_violations_count_inside_the_region_only(study, violations, holds):
 def test_f3c_correct_against_positive_gap(study, gap, against, above, holds):
     correct = 0.95 if against else 1.0
     cells = [cell(p_gap_positive=1.0), cell(p_gap_positive=gap, p_correct=correct)]
-    expected = exactly(cells_against=against, cells_strictly_above=above)
+    expected = exactly(cells_less_probable=against, cells_more_probable=above)
     assert result("CFL-F3-c", study("cfl_separation", cells=cells)) == (expected, holds)
 
 
@@ -797,7 +813,10 @@ def test_cla_complete_linkage_up_to_gamma_1(study, lowest, holds):
         {"gamma": 1.5, "p_differ": 1.0, "p_correct_complete": 0.0},
     ]
     evidence = study("cfl_theorems", linkage=table)
-    assert result("CFL-CL-a", evidence) == (exactly(differs=0.4, correct=lowest), holds)
+    assert result("CFL-CL-a", evidence) == (
+        exactly(probability_to_differ=0.4, probability_correct=lowest),
+        holds,
+    )
 
 
 @pytest.mark.parametrize(("lost", "holds"), [(3, True), (0, False)])
@@ -813,7 +832,7 @@ def test_buga_clients_lost_by_the_last_split(study, lost, holds):
         ]
     ]
     rows = rows if lost else [row | {"lost": 0} for row in rows]
-    expected = {"lost": float(lost), "lost with client ids": 0.0}
+    expected = {"clients lost": float(lost), "clients lost with client ids": 0.0}
     assert result("CFL-BUG-a", study("cfl_index_bug", splits=rows)) == (
         pytest.approx(expected),
         holds,
@@ -850,7 +869,7 @@ def test_u_distance_of_cosines_from_round_10_on(runs, claim, dataset, samples, o
         cut_gradient=dict.fromkeys(rounds, 0.1),
     )
     made = runs(**{f"cfl_{dataset}_rounds": {"rounds": (gap_record(samples), rows)}})
-    expected = exactly(distance=abs(off), within=0.02, across=abs(off))
+    expected = exactly(distance_of_cosines=abs(off), within_clusters=0.02, across_the_cut=abs(off))
     assert result(claim, made) == (expected, holds)
 
 
@@ -861,7 +880,9 @@ def test_a2a_stop_by_the_mean_update(runs, last, first, holds):
     evidence = runs(
         cfl_fig9_fedavg={"cfl_fig9_fedavg": (tiny.record(), tiny.rows(mean_update_norm=norms))}
     )
-    expected = pytest.approx({"first round": first, "least share": min(0.15, last)})
+    expected = pytest.approx(
+        {"first stationary round": first, "smallest norm over largest": min(0.15, last)}
+    )
     assert result("CFL-A2-a", evidence) == (expected, holds)
 
 
@@ -874,7 +895,7 @@ def test_a3_the_bipartition_by_gradients_counts(runs, claim, dataset, samples, w
     gaps[wrong][12] = -0.9
     made = runs(**{f"cfl_{dataset}_rounds": {"r": (gap_record(samples), gap_rows(**gaps))}})
     measured, holds = result(claim, made)
-    assert measured["correct"] == (0.75 if wrong == "gradient" else 1.0)
+    assert measured["rounds with a correct bipartition"] == (0.75 if wrong == "gradient" else 1.0)
     assert holds == (wrong == "update")
 
 
@@ -896,5 +917,5 @@ def test_a3e_updates_and_models_that_are_sent(runs, participants, holds):
         cfl_permuted={"cfl": (tiny.record(), trained(6))},
         cfl_permuted_fedavg={"fedavg": (tiny.record(), trained(participants))},
     )
-    expected = pytest.approx({"updates": 6 / participants, "models per split": 1.0})
+    expected = pytest.approx({"updates per round": 6 / participants, "models per split": 1.0})
     assert result("CFL-A3-e", evidence) == (expected, holds)

@@ -186,7 +186,7 @@ def test_flt_is_fairest_if_all_its_variants_are(evidence, claim, other, holds):
     variances |= dict.fromkeys(asked.get("beside", []), 0.1)
     made = evidence({run: spread(60, variance) for run, variance in variances.items()})
     measured, held = result(claim, made)
-    assert measured["least of others more"] == pytest.approx(other - 2)
+    assert measured["lead in variance"] == pytest.approx(other - 2)
     assert len(measured) == 2 + len(variances)
     assert held == holds
 
@@ -258,7 +258,12 @@ def test_fcr_b_settings_of_the_code(evidence, first, holds):
     made |= {"s2_mnist.enc1": tried(3, "matching", 0.98)}
     measured, held = result("FLT-FCR-b-mnist", evidence(groupings=made))
     one, two = titles("mnist")
-    expected = {one: first, two: 0.98, f"least, {one}": first - 0.01, f"least, {two}": 0.97}
+    expected = {
+        one: first,
+        two: 0.98,
+        f"smallest agreement, {one}": first - 0.01,
+        f"smallest agreement, {two}": 0.97,
+    }
     assert measured == pytest.approx(expected)
     assert held == holds
 
@@ -269,7 +274,7 @@ def test_fcr_b_scenarios_on_cifar_are_judged_one_by_one(evidence, scenario, foun
     made = {f"s{scenario}_cifar.enc1": tried(scenario + 1, "matching", found)}
     measured, held = result(f"FLT-FCR-b-cifar-s{scenario}", evidence(groupings=made))
     assert measured["agreement"] == pytest.approx(found)
-    assert measured["least"] == pytest.approx(found - 0.01)
+    assert measured["smallest agreement"] == pytest.approx(found - 0.01)
     assert held == holds
 
 
@@ -587,7 +592,7 @@ def test_t4f_most_of_the_others_vary_more(evidence, fedsem, share, holds):
     variances = {"flt": 207, "fedavg": 100, "pca": 468, "fedsem": fedsem}
     made = evidence({f"s4_mlp.{name}": spread(50, each) for name, each in variances.items()})
     measured, held = result("FLT-T4-f-mlp", made)
-    assert measured["share of others with more"] == pytest.approx(share)
+    assert measured["share of others with a larger variance"] == pytest.approx(share)
     assert held == holds
 
 
@@ -762,10 +767,10 @@ def test_f3a_pairs_that_two_clusters_cut(evidence, links, holds):
     related[0, 6 : 6 + links] = related[6 : 6 + links, 0] = 1
     made = evidence(groupings={"s3_mlp.flt": {"truth": [0] * 12, "related": related}})
     measured, held = result("FLT-F3-a", made)
-    assert measured["pairs across"] == pytest.approx(links / (30 + links))
+    assert measured["related pairs across clusters"] == pytest.approx(links / (30 + links))
     assert measured["density"] == pytest.approx((30 + links) / 66)
     assert measured["density within clusters"] == 1
-    assert measured["larger cluster"] == 0.5
+    assert measured["share of the larger cluster"] == 0.5
     assert held == holds
 
 
@@ -773,8 +778,8 @@ def test_f3a_a_client_and_the_rest_are_no_block_structure(evidence):
     related = tiny_groupings.blocks([0] * 11 + [1])
     made = evidence(groupings={"s3_mlp.flt": {"truth": [0] * 12, "related": related}})
     measured, held = result("FLT-F3-a", made)
-    assert measured["pairs across"] == 0
-    assert measured["larger cluster"] == pytest.approx(11 / 12)
+    assert measured["related pairs across clusters"] == 0
+    assert measured["share of the larger cluster"] == pytest.approx(11 / 12)
     assert not held
 
 

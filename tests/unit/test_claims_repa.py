@@ -186,7 +186,7 @@ def test_f1a_f1d_correlation_of_wd_at_its_best(evidence, first, second, drifting
         measured, held = result(claim, made)
         expected = {"WD, f = 1, Label skew": first, "WD, f = 2, Label skew": second}
         expected |= {f"WD, f = 1, {KINDS['both']}": 0, f"WD, f = 2, {KINDS['both']}": drifting}
-        best = {"largest": max(first, second, drifting)}
+        best = {"largest correlation": max(first, second, drifting)}
         assert measured == pytest.approx(expected | best, abs=1e-9)
         assert held == holds
 
@@ -196,7 +196,12 @@ def test_f1a_f1d_correlation_of_wd_at_its_best(evidence, first, second, drifting
 )
 def test_f1b_repa_has_less_but_some(evidence, repa, wd, holds):
     measured, held = result("REPA-F1-b", evidence(groupings=skew(repa, 0.1, wd)))
-    expected = {"REPA, SAE": repa, "WD, f = 1": 0.1, "WD, f = 2": wd, "lead": wd - repa}
+    expected = {
+        "REPA, SAE": repa,
+        "WD, f = 1": 0.1,
+        "WD, f = 2": wd,
+        "lead in correlation": wd - repa,
+    }
     assert measured == pytest.approx(expected)
     assert held == holds
 
@@ -211,7 +216,12 @@ def test_f1c_all_are_held_against_one_judge(evidence, repa, holds):
     made["repa_groups_cifar_drift_sae"]["table"] += pairs("similarity", symmetric(3))
     made["repa_groups_cifar_drift_clf"] = {"table": pairs("similarity", judge)}
     measured, held = result("REPA-F1-c", evidence(groupings=made))
-    expected = {"lead": repa - 0.4, "REPA, SAE": repa, "WD, f = 1": 0.4, "WD, f = 2": 0.1}
+    expected = {
+        "lead in correlation": repa - 0.4,
+        "REPA, SAE": repa,
+        "WD, f = 1": 0.4,
+        "WD, f = 2": 0.1,
+    }
     assert measured == pytest.approx(expected)
     assert held == holds
 
@@ -273,7 +283,7 @@ def mixed(seed: int) -> np.ndarray:
 @pytest.mark.parametrize("knows", [True, False])
 def test_f2a_f2d_share_of_what_counts_give(evidence, knows):
     made = evidence(groupings=two(PURE if knows else mixed(0), mixed(1)))
-    for claim, name in {"REPA-F2-a": "least share", "REPA-F2-d": "largest share"}.items():
+    for claim, name in {"REPA-F2-a": "smallest ratio", "REPA-F2-d": "largest ratio"}.items():
         measured, held = result(claim, made)
         assert held == knows
         assert (measured[name] == pytest.approx(1)) == knows
@@ -284,7 +294,7 @@ def test_f2d_one_number_of_clusters_is_enough(evidence):
     merged = np.eye(10)[np.repeat(np.arange(10) // 2, 4)]
     measured, held = result("REPA-F2-d", evidence(groupings=two(merged, mixed(1))))
     assert not held
-    assert measured["largest share"] < 0.99
+    assert measured["largest ratio"] < 0.99
 
 
 @pytest.mark.parametrize(
@@ -314,8 +324,8 @@ def test_e7a_ordered_pairs_count_twice(evidence, counts, holds):
     unit = counts / np.linalg.norm(counts, axis=1, keepdims=True)
     cosine = unit @ unit.T
     means = [(cosine[0, 1] + cosine[0, 2] + cosine[1, 2]) / 3, cosine[3, 4]]
-    assert measured["once"] == pytest.approx(np.mean(means))
-    assert measured["as printed"] == pytest.approx(2 * np.mean(means))
+    assert measured["with each pair once"] == pytest.approx(np.mean(means))
+    assert measured["uniformity as printed"] == pytest.approx(2 * np.mean(means))
     assert held == holds
 
 
@@ -499,7 +509,9 @@ def cuts(shares: dict[int, float]) -> dict[str, dict]:
 def test_a1a_one_cluster_against_ten(evidence, one, ten, holds):
     made = cuts({1: one, 2: 1.0, 5: 1.0, 10: ten, 20: 1.0})
     measured, held = result("REPA-A1-a", evidence(groupings=made))
-    assert measured == pytest.approx({"one over ten": one - ten, "one": one, "ten": ten})
+    assert measured == pytest.approx(
+        {"lead of one cluster": one - ten, "one cluster": one, "ten clusters": ten}
+    )
     assert held == holds
 
 
@@ -764,7 +776,7 @@ def test_f5d_what_was_not_trained_is_forgotten(evidence, method, lost, holds):
     made = evidence({f"repa_mnist_{method}10_04": rows}, grouping)
     measured, held = result(f"REPA-F5-d-{method}", made)
     assert measured["points lost"] == pytest.approx(lost)
-    assert measured["all labels trained"] == pytest.approx(80)
+    assert measured["with all labels trained"] == pytest.approx(80)
     assert held == holds
 
 

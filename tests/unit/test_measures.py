@@ -117,19 +117,19 @@ def test_differences_after_equally_many_rounds(evidence):
 
 def test_gained_is_read_at_the_last_test_until_then(evidence):
     found = measured("gained", evidence, of="l_one", after=7)
-    assert found == pytest.approx({"gained later": 15, "after 7 rounds": 40})
+    assert found == pytest.approx({"points gained later": 15, "accuracy after 7 rounds": 40})
 
 
 def test_fairness_in_one_column(evidence):
     variances = {name: float(np.var(RUNS[name][0][max(RUNS[name][0])])) for name in RUNS}
     found = measured("fairness", evidence, of=["l_one"], others=["l_two"], beside=["l_three"])
     more = variances["l_two"] - variances["l_one"]
-    expected = {"least of others more": more, "share of others with more": 1.0}
+    expected = {"lead in variance": more, "share of others with a larger variance": 1.0}
     shown = {RUNS[name][1].row: variances[name] for name in ("l_one", "l_two", "l_three")}
     assert found == pytest.approx(expected | shown)
     found = measured("fairness", evidence, of=["l_one", "l_two"], others=["l_three"])
-    assert found["least of others more"] == pytest.approx(1 - variances["l_two"])
-    assert found["share of others with more"] == 0
+    assert found["lead in variance"] == pytest.approx(1 - variances["l_two"])
+    assert found["share of others with a larger variance"] == 0
 
 
 def test_fairness_in_several_columns_counts_them(evidence):
@@ -188,7 +188,7 @@ def test_the_error_of_an_excess_leaves_out_a_true_group_in_all_runs(evidence):
     left = [theirs[truth != g].var() - ours[truth != g].var() for g in np.unique(truth)]
     mean = sum(left) / len(left)
     squares = sum((each - mean) ** 2 for each in left)
-    found = measured("fairness", evidence, of=["l_one"], others=["l_two"])["least of others more"]
+    found = measured("fairness", evidence, of=["l_one"], others=["l_two"])["lead in variance"]
     assert found.error == pytest.approx(math.sqrt((len(left) - 1) / len(left) * squares))
 
 

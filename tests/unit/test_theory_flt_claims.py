@@ -159,7 +159,10 @@ def test_a2a_printed_threshold(study, near, far, holds):
         {"rule": "the code", "near": 1, "far": 0, "own": 1.0, "others": 0.0},
     ]
     measured, held = result("FLT-A2-a", study("flt_code_differences", thresholds=rows))
-    assert (measured["near"], measured["far"]) == (near, far)
+    assert (measured["relatedness of near clients"], measured["relatedness of far clients"]) == (
+        near,
+        far,
+    )
     assert held == holds
 
 

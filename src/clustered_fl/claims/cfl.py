@@ -61,7 +61,8 @@ def gap_with_samples(evidence: Evidence, of: list[Run], samples: list[int]) -> M
         of: runs of one column of a table.
     """
     found = _scores(evidence, of, "samples").reindex(samples)
-    return {f"{key} at {number}": float(found[key][number]) for number in samples for key in found}
+    found = found.rename(columns={"correct": "correct bipartition"})
+    return {f"{key} at {n} samples": float(found[key][n]) for n in samples for key in found}
 
 
 def gap_from_round(
@@ -75,8 +76,8 @@ def gap_from_round(
         similarity: of weight updates, or of full gradients.
     """
     found = _scores(evidence, of, "round", similarity).loc[first:]
-    shares = {"positive gap": (found["gap"] > 0).mean(), "correct": found["correct"].mean()}
-    return {name: float(share) for name, share in shares.items()}
+    positive, correct = float((found["gap"] > 0).mean()), float(found["correct"].mean())
+    return {"rounds with a positive gap": positive, "rounds with a correct bipartition": correct}
 
 
 def gap_growth(evidence: Evidence, of: list[Run], along: Along) -> Measured:
@@ -89,7 +90,7 @@ def gap_growth(evidence: Evidence, of: list[Run], along: Along) -> Measured:
 def gap_delay(evidence: Evidence, of: list[Run], along: Along) -> Measured:
     """Largest delay, in samples or rounds, of the updates' positive gap after the gradients'."""
     delays = [gap.delay(gaps, along) for gaps in _gaps(evidence, of, along)]
-    return {f"{along} later": max(delays)}
+    return {f"delay in {along.removesuffix('s')}s": max(delays)}
 
 
 # ---- Norm criteria (Fig. 8) ---------------------------------------------------------------------
@@ -111,7 +112,8 @@ def norms_at_end(
     for (name, run), norm in product(of.items(), norms):
         curve = evidence.run(run).group_metric(f"{norm}_update_norm").iloc[1:]
         count = max(1, round(share * len(curve)))
-        found[f"{norm}, {name}"] = float(curve.tail(count).mean() / curve.head(count).mean())
+        change = curve.tail(count).mean() / curve.head(count).mean()
+        found[f"{norm} update, end over start, {name}"] = float(change)
     return found
 
 
@@ -125,7 +127,7 @@ def late_over_early(
     """
     curve = evidence.run(of).group_metric("max_update_norm")
     end, start = (curve.iloc[int(a * len(curve)) : int(b * len(curve))] for a, b in (late, early))
-    return {"end over early": float(end.mean() / start.mean())}
+    return {"max update, end over early": float(end.mean() / start.mean())}
 
 
 def separating_thresholds(
@@ -142,7 +144,7 @@ def separating_thresholds(
     frames = [evidence.run(run).frame for run in (split, spared)]
     asked = [[criteria.share_of_rounds(f, eps_1, m) > 0 for f in frames] for m in multiples]
     good = [wanted and not unwanted for wanted, unwanted in asked]
-    return {"settings of eps_2 that separate": float(np.mean(good))}
+    return {"share of values of eps_2": float(np.mean(good))}
 
 
 # ---- Splits and their effect (Figs 5, 9 and 10, Algorithms 4 and 5) --------------------------
@@ -166,9 +168,7 @@ def hierarchy(evidence: Evidence, of: Run) -> Measured:
     """Leaves that are not one true cluster, nodes that are not the disjoint union of children."""
     run = evidence.run(of)
     nodes = run.record["tree"]
-    below = {
-        n["id"]: [c for child in n["children"] for c in nodes[child]["clients"]] for n in nodes
-    }
+    below = [[c for child in n["children"] for c in nodes[child]["clients"]] for n in nodes]
     broken = [n for n in nodes if n["children"] and sorted(below[n["id"]]) != sorted(n["clients"])]
     impure = [leaf for leaf in tree.leaves(nodes) if not run.is_pure(leaf)]
     return {"impure leaves": float(len(impure)), "broken nodes": float(len(broken))}
@@ -185,7 +185,7 @@ def accuracy_before_splits(evidence: Evidence, of: Run) -> Measured:
 def gap_at_first_split(evidence: Evidence, of: Run) -> Measured:
     """Gap of all clients at the first split, and whether that split is correct."""
     run = evidence.run(of)
-    read = {"gap": "gap_update", "correct": "correct_update"}
+    read = {"gap": "gap_update", "correct bipartition": "correct_update"}
     at = _first_split(run)
     return {key: float(curves.at_round(run.frame, name, at).mean()) for key, name in read.items()}
 
@@ -235,7 +235,7 @@ def clients_behind(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
 def share_better_off(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
     """Share of clients with a lower final perplexity than under FedAvg."""
     ours, theirs = (_at_end(evidence, run) for run in (cfl, fedavg))
-    return {"share of clients better": float((ours < theirs).mean())}
+    return {"share of clients better off": float((ours < theirs).mean())}
 
 
 def fedavg_after_first_split(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
@@ -243,7 +243,7 @@ def fedavg_after_first_split(evidence: Evidence, cfl: Run, fedavg: Run) -> Measu
     scores = evidence.run(fedavg).scores()
     early = float(_scores_at(scores, _first_split(evidence.run(cfl))).mean())
     end = float(scores.iloc[-1].mean())
-    return {"at first split": early, "at end": end, "improvement": 1 - end / early}
+    return {"early perplexity": early, "final perplexity": end, "improvement": 1 - end / early}
 
 
 def newcomers(evidence: Evidence, of: list[Run]) -> Measured:
@@ -252,7 +252,7 @@ def newcomers(evidence: Evidence, of: list[Run]) -> Measured:
     right = [home for record in records.values() for home in agreement.newcomers_at_home(record)]
     served = {run: [new["accuracy"] for new in records[run]["newcomers"]] for run in of}
     behind = [float(_at_end(evidence, run).mean() - np.mean(served[run])) for run in of]
-    return {"in the right leaf": float(np.mean(right)), "accuracy behind": max(behind)}
+    return {"share in the right leaf": float(np.mean(right)), "behind members": max(behind)}
 
 
 def difference(evidence: Evidence, of: Run, to: Run) -> Measured:
@@ -285,7 +285,7 @@ def correct_without_gap(evidence: Evidence, study: Study) -> Measured:
     cells = evidence.study(study)["cells"]
     surplus = cells["p_correct"] - cells["p_gap_positive"]
     against, above = (surplus < 0).sum(), (surplus > 0).sum()
-    return {"cells against": float(against), "cells strictly above": float(above)}
+    return {"cells less probable": float(against), "cells more probable": float(above)}
 
 
 def complete_linkage(evidence: Evidence, study: Study, up_to: float) -> Measured:
@@ -294,7 +294,6 @@ def complete_linkage(evidence: Evidence, study: Study, up_to: float) -> Measured
     Args:
         up_to: largest noise gamma.
     """
-    table = evidence.study(study)["linkage"]
-    table = table[table["gamma"] <= up_to]
+    table = evidence.study(study)["linkage"].query("gamma <= @up_to")
     differs, correct = table["p_differ"].mean(), table["p_correct_complete"].min()
-    return {"differs": float(differs), "correct": float(correct)}
+    return {"probability to differ": float(differs), "probability correct": float(correct)}

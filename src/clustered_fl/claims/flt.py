@@ -21,7 +21,7 @@ from clustered_fl.options import call
 
 NUMBERS = {
     "ari": "",
-    "ari_min": "least",
+    "ari_min": "smallest agreement",
     "components": "components",
     "recall": "related within clusters",
     "false_edges": "related across clusters",
@@ -161,10 +161,10 @@ def two_blocks(evidence: Evidence, of: Grouping) -> Measured:
     clusters = ward(related, 2)
     same = clusters[:, None] == clusters[None, :]
     return {
-        "pairs across": 1 - recovery.inside(related, clusters),
+        "related pairs across clusters": 1 - recovery.inside(related, clusters),
         "density": recovery.density(related),
         "density within clusters": float(related[same].mean()),
-        "larger cluster": float(max((clusters == 0).mean(), (clusters == 1).mean())),
+        "share of the larger cluster": float(max((clusters == 0).mean(), (clusters == 1).mean())),
     }
 
 
@@ -271,7 +271,10 @@ def in_place(evidence: Evidence, study: Study) -> Measured:
     table = evidence.study(study)["in_place"].query("matrix == 'all ones'")
     weights = {rule: part.groupby("cluster")["weight"] for rule, part in table.groupby("rule")}
     spread = {rule: float((each.max() - each.min()).max()) for rule, each in weights.items()}
-    return {"difference": spread["in place"], "difference if not in place": spread["plain"]}
+    return {
+        "difference of weights": spread["in place"],
+        "difference if not in place": spread["plain"],
+    }
 
 
 def power_law(evidence: Evidence, study: Study) -> Measured:

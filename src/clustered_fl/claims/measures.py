@@ -108,7 +108,7 @@ def gained(evidence: Evidence, of: Run, after: int) -> Measured:
         after: rounds from which on gains count.
     """
     early, end = accuracy_of(evidence, of, after), accuracy_of(evidence, of)
-    return {"gained later": end - early, f"after {after} rounds": early}
+    return {"points gained later": end - early, f"accuracy after {after} rounds": early}
 
 
 def fairness(
@@ -120,9 +120,9 @@ def fairness(
         others: runs that are compared with ours of the same column.
         beside: runs whose variance is shown and not compared.
     Returns:
-        Of one column "least of others more", by how much the others' least exceeds our largest, in
-        squared points, "share of others with more" than that, and every variance. Of several
-        "columns", in how many ours are least, and the excess in each.
+        Of one column "lead in variance", by how much the others' least exceeds our largest, in
+        squared points, "share of others with a larger variance" than that, and every variance. Of
+        several "columns", in how many ours are least, and the excess in each.
     """
     ours, theirs = (_by_column(evidence, runs) for runs in (of, others))
     more = {name: _excess(evidence, own, theirs[name]) for name, own in ours.items()}
@@ -132,7 +132,10 @@ def fairness(
     largest = max(_variance(evidence, run) for run in of)
     share = np.mean([_variance(evidence, run) > largest for run in others])
     (excess,) = more.values()
-    return {"least of others more": excess, "share of others with more": float(share)} | shown
+    return {
+        "lead in variance": excess,
+        "share of others with a larger variance": float(share),
+    } | shown
 
 
 def _by_column(evidence: Evidence, runs: list[str]) -> dict[str, list[str]]:

@@ -19,7 +19,7 @@ def first_stop(evidence: Evidence, of: Run, eps_1: float) -> Measured:
     share = norms / norms.cummax()
     below = share.index[share < eps_1]
     first = float(below[0]) if len(below) else np.inf
-    return {"first round": first, "least share": float(share.min())}
+    return {"first stationary round": first, "smallest norm over largest": float(share.min())}
 
 
 def splits(evidence: Evidence, of: Run) -> Measured:
@@ -32,9 +32,9 @@ def splits(evidence: Evidence, of: Run) -> Measured:
 def sent(evidence: Evidence, of: Run, to: Run) -> Measured:
     """Ratio of updates sent per round to those of another run, and models per split.
 
-    Returns: "updates" (largest ratio over common rounds), "models per split" (number of different
-        models that the server sends at the end, minus one, over the number of splits; NaN without
-        splits).
+    Returns: "updates per round" (largest ratio over common rounds), "models per split" (number of
+        different models that the server sends at the end, minus one, over the number of splits; NaN
+        without splits).
     """
     runs = [evidence.run(name) for name in (of, to)]
     losses = [run.frame[run.frame["metric"] == "loss"] for run in runs]
@@ -42,7 +42,7 @@ def sent(evidence: Evidence, of: Run, to: Run) -> Measured:
     split = len(runs[0].splits())
     more = len(set(runs[0].groups.tolist())) - 1
     per_split = more / split if split else float("nan")
-    return {"updates": float((ours / theirs).max()), "models per split": float(per_split)}
+    return {"updates per round": float((ours / theirs).max()), "models per split": float(per_split)}
 
 
 def updates_for_gradients(evidence: Evidence, of: list[Run], first: int) -> Measured:
@@ -58,5 +58,8 @@ def updates_for_gradients(evidence: Evidence, of: list[Run], first: int) -> Meas
     most = found[(found["samples"] == found["samples"].max()) & (found["round"] >= first)]
     table = most.pivot_table(index="round", columns="similarity", values=["intra", "cut"]).dropna()
     apart = (table.xs("update", axis=1, level=1) - table.xs("gradient", axis=1, level=1)).abs()
-    means = {"within": float(apart["intra"].mean()), "across": float(apart["cut"].mean())}
-    return {"distance": max(means.values())} | means
+    means = {
+        "within clusters": float(apart["intra"].mean()),
+        "across the cut": float(apart["cut"].mean()),
+    }
+    return {"distance of cosines": max(means.values())} | means

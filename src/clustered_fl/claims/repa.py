@@ -47,7 +47,7 @@ def _best(evidence: Evidence, name: str, judge: str | None = None) -> Estimate:
 def correlations(evidence: Evidence, of: list[Grouping]) -> Measured:
     """Highest correlation of each grouping's cosines with label counts, over all rounds."""
     found = {label: _best(evidence, name) for name, label in told(evidence, of).items()}
-    return {"largest": max(found.values())} | found
+    return {"largest correlation": max(found.values())} | found
 
 
 def correlation_lead(
@@ -61,7 +61,7 @@ def correlation_lead(
     """
     found = {name: _best(evidence, name, judge) for name in (*of, *over)}
     lead = max(found[name] for name in of) - max(found[name] for name in over)
-    return {"lead": lead} | {evidence.label(name).row: found[name] for name in found}
+    return {"lead in correlation": lead} | {evidence.label(name).row: found[name] for name in found}
 
 
 def overall_correlation(
@@ -97,13 +97,13 @@ def _share(evidence: Evidence, name: str, clusters: list[int]) -> pd.Series:
 def least_share(evidence: Evidence, of: Grouping, clusters: list[int]) -> Measured:
     """Least uniformity over that of clusters by label counts, and that with fewest clusters."""
     share = _share(evidence, of, clusters)
-    return {"least share": float(share.min()), f"at {clusters[0]}": float(share.iloc[0])}
+    return {"smallest ratio": float(share.min()), f"with {clusters[0]} clusters": share.iloc[0]}
 
 
 def largest_share(evidence: Evidence, of: Grouping, clusters: list[int]) -> Measured:
     """Largest uniformity over that of clusters by label counts, and its number of clusters."""
     share = _share(evidence, of, clusters)
-    return {"largest share": float(share.max()), "clusters": float(share.idxmax())}
+    return {"largest ratio": float(share.max()), "number of clusters": float(share.idxmax())}
 
 
 def uniformity_lead(
@@ -132,7 +132,8 @@ def printed_uniformity(evidence: Evidence, of: Grouping) -> Measured:
         own = similarity[np.ix_(found == group, found == group)]
         pairs = len(own) * (len(own) - 1) / 2
         means += [(own.sum() - np.trace(own)) / pairs] if pairs else []
-    return {"as printed": float(np.mean(means)), "once": uniformity.uniformity(found, counts)}
+    once = uniformity.uniformity(found, counts)
+    return {"uniformity as printed": float(np.mean(means)), "with each pair once": once}
 
 
 # ---- Table 1 and Algorithm 1: robustness ---------------------------------------------------------
@@ -181,7 +182,7 @@ def one_over_ten(evidence: Evidence, one: Grouping, ten: Grouping) -> Measured:
         one, ten: groupings of the same clients into so many clusters.
     """
     single, several = _robustness(evidence, [one, ten]).values()
-    return {"one over ten": single - several, "one": single, "ten": several}
+    return {"lead of one cluster": single - several, "one cluster": single, "ten clusters": several}
 
 
 def robust_and_uniform(evidence: Evidence, of: dict[int, Grouping]) -> Measured:
@@ -286,7 +287,7 @@ def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Mea
     lost = exposure.loss(table[table["round"] > table["round"].max() - tests])
     seen, unseen = float(lost["seen"]), float(lost["unseen"])
     points = Estimate(seen - unseen, lost["error"])
-    return {"points lost": points, "all labels trained": seen, "not all trained": unseen}
+    return {"points lost": points, "with all labels trained": seen, "with some not": unseen}
 
 
 # ---- Concept shift -------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ _OF_NAMES = {
     ("measures.near_published", "within "): "",
     ("flt.near_published", "share "): "",
     ("flt.near_published", "within "): "",
-    ("measures.gained", "gained later"): POINTS,
+    ("measures.gained", "points"): POINTS,
     ("flt.columns", "first over second"): POINTS,
     ("measures.fairness", "columns"): "",
     ("measures.fairness", "share "): "",
