@@ -8,10 +8,11 @@ from clustered_fl.engine import inner_products
 from clustered_fl.engine.inner_products import gram
 
 
-@pytest.fixture
-def vectors(monkeypatch: pytest.MonkeyPatch) -> torch.Tensor:
-    """Seven vectors that take three blocks, nearly alike."""
+@pytest.fixture(params=[7, 3, 1])
+def vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.Tensor:
+    """Seven vectors that take three blocks of columns and one to seven of rows, nearly alike."""
     monkeypatch.setattr(inner_products, "COLUMNS", 4)
+    monkeypatch.setattr(inner_products, "ROWS", request.param)
     rng = np.random.default_rng(0)
     return torch.from_numpy(1 + 1e-3 * rng.standard_normal((7, 10))).float()
 
