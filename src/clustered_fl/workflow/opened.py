@@ -74,7 +74,7 @@ def _found(plan: Plan, row: Any, artefact: str) -> Packed | Path:
             return place.absolute()
     scale, key = plan.settings.scale, Key(row.kind, row.name, row.seed)
     folders = (plan.places.published(scale, paper) for paper in plan.ledgers)
-    read = (_read((folder / archive.FILE).absolute()).get(key) for folder in folders)
+    read = (_read((folder / archive.FILE).resolve()).get(key) for folder in folders)
     packed = next(filter(None, read), None)
     if packed is None or not _is_whole(packed):
         raise InputError(
