@@ -118,6 +118,15 @@ def test_records_survive_writing_and_reading(tmp_path, records):
     assert archive.read(tmp_path / archive.FILE, files=False) == without
 
 
+@settings(max_examples=40)
+@given(records=st.lists(PACKED, max_size=4))
+def test_one_record_is_read_without_the_others(tmp_path, records):
+    archive.write(tmp_path / archive.FILE, known(*records).values())
+    for key in {*known(*records), Key("run", "three", 0)}:
+        only = {found: each for found, each in known(*records).items() if found == key}
+        assert archive.read(tmp_path / archive.FILE, only=key) == only
+
+
 def test_equal_records_are_equal_bytes_in_any_order(tmp_path):
     """Of the records, and of their files."""
     backwards = record(2, files=dict(reversed(record(2).files.items())))

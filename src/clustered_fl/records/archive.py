@@ -118,24 +118,28 @@ def restore(path: Path, key: Key, folder: Path) -> None:
 
     Raises: InputError if the archive does not contain it.
     """
-    records = read(path)
+    records = read(path, only=key)
     if key not in records:
         raise InputError(f"{path} has no record of {key.kind} {key.name}, seed {key.seed}")
     unpack(records[key], folder)
 
 
-def read(path: Path, files: bool = True) -> dict[Key, Packed]:
+def read(path: Path, files: bool = True, only: Key | None = None) -> dict[Key, Packed]:
     """All records of an archive; none if the file does not exist.
 
     Args:
         files: whether to read their files, too.
+        only: read this record alone.
     Raises: InputError if it is damaged.
     """
     if not path.exists():
         return {}
     names = [name for name in _SCHEMA.names if files or name != "files"]
+    rows = [(name, "=", value) for name, value in only._asdict().items()] if only else None
     try:
-        table = parquet.read_table(path, columns=names, page_checksum_verification=True)
+        table = parquet.read_table(
+            path, columns=names, filters=rows, page_checksum_verification=True
+        )
         rows = [row | {"files": dict(row.get("files") or ())} for row in table.to_pylist()]
         found = [Packed(**row) for row in rows]
     except (OSError, ValueError, TypeError, pa.ArrowException) as error:
