@@ -4,6 +4,7 @@ The tests share one copy of the project and build on each other: first one artef
 everything, then changes of which only the plan is looked at.
 """
 
+import json
 import os
 import re
 import signal
@@ -423,3 +424,21 @@ def test_a_second_seed_is_trained_beside_what_is_published(clone):
 def test_other_settings_are_trained_whatever_is_published(clone):
     with clone.changed_ledger("runs/cfl_fig9/rounds", 2):
         assert subjects(clone.plan("cfl_fig4"), "train") == {"cfl_fig9 0"}
+
+
+def test_a_newer_archive_replaces_what_an_older_one_put_in_place(clone):
+    archive = clone.root / "figures/demo/cfl/records.parquet"
+    record = clone.root / "results/demo/runs/cfl_fig9/seed0/record.json"
+    older = archive.read_bytes()
+    with clone.changed_ledger("runs/cfl_fig9/rounds", 2):
+        clone.make("cfl_fig4")
+        clone.make("archive")
+        newer = archive.read_bytes()
+    archive.write_bytes(older)
+    clone.make("cfl_fig4")
+    assert json.loads(record.read_text())["rounds"] == 3
+    archive.write_bytes(newer)
+    with clone.changed_ledger("runs/cfl_fig9/rounds", 2):
+        assert subjects(clone.plan("cfl_fig4"), "restore_run") == {"cfl_fig9/seed0"}
+        clone.make("cfl_fig4")
+    assert json.loads(record.read_text())["rounds"] == 2

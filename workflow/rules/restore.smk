@@ -37,6 +37,7 @@ for kind in PLAN.kinds:
                 runtime=5,
             params:
                 key=PLAN.archives.key_of(kind),
+                identity=PLAN.archives.identity_of(kind),
             shell:
                 """
                 exec &>{log:q}

@@ -121,6 +121,13 @@ class Archives:
         """Parameter function: the key of such a record, as JSON."""
         return lambda wildcards: json.dumps(_key(kind, wildcards.record))
 
+    def identity_of(self, kind: Kind) -> Callable[[Any], str]:
+        """Parameter function: the identity of such a record.
+
+        When an archive has a record of other settings or code, it replaces the one in place.
+        """
+        return lambda wildcards: self._here.identity(*_key(kind, wildcards.record))
+
 
 def _key(kind: Kind, record: str) -> Key:
     name, _, seed = record.partition("/seed")
