@@ -81,6 +81,8 @@ def test_numbers_are_saved_beside_the_drawing(tmp_path):
         (("demo", "none", pd.Series([1, 1])), "scale demo · 1 seed"),
         (("demo", "none", np.int64(2)), "scale demo · 2 seeds"),
         (("desktop", "real", 1, "half"), "scale desktop · real data · half · 1 seed"),
+        (("demo", "none", 1, "", 1), "scale demo · 1 seed"),
+        (("demo", "none", 1, "", 3), "scale demo · first of 3 seeds"),
     ],
 )
 def test_provenance(arguments, line):

@@ -53,7 +53,11 @@ def use_style() -> None:
 
 
 def provenance(
-    scale: str, source: str, seeds: int | Sequence[int] | pd.Series | None, data: str = ""
+    scale: str,
+    source: str,
+    seeds: int | Sequence[int] | pd.Series | None,
+    data: str = "",
+    trained: int = 1,
 ) -> str:
     """The line below every figure: scale, data, number of seeds.
 
@@ -61,12 +65,14 @@ def provenance(
         source: builtin or real; "none" where no data is involved.
         seeds: number of seeds shown, or of each panel; None where nothing is random.
         data: what the reader must know of the data beyond its source, such as missing rows.
+        trained: of a figure that shows one seed, how many there are.
     """
     parts = [f"scale {scale}", SOURCES[source], data]
     if seeds is not None:
         counts = sorted(set(np.atleast_1d(seeds).tolist()))
         number = "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])
-        parts.append(f"{number} seed{'' if counts == [1] else 's'}")
+        number = f"first of {trained}" if trained > 1 else number
+        parts.append(f"{number} seed{'s' if number != '1' else ''}")
     return " · ".join(filter(None, parts))
 
 
