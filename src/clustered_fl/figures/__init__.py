@@ -71,8 +71,8 @@ def provenance(
     if seeds is not None:
         counts = sorted(set(np.atleast_1d(seeds).tolist()))
         number = "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])
-        number = f"first of {trained}" if trained > 1 else number
-        parts.append(f"{number} seed{'s' if number != '1' else ''}")
+        shown = f"{number} seed{'' if counts == [1] else 's'}"
+        parts.append(f"first of {trained} seeds" if trained > 1 else shown)
     return " · ".join(filter(None, parts))
 
 

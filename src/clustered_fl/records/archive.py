@@ -135,10 +135,10 @@ def read(path: Path, files: bool = True, only: Key | None = None) -> dict[Key, P
     if not path.exists():
         return {}
     names = [name for name in _SCHEMA.names if files or name != "files"]
-    rows = [(name, "=", value) for name, value in only._asdict().items()] if only else None
+    alone = [(name, "=", value) for name, value in only._asdict().items()] if only else None
     try:
         table = parquet.read_table(
-            path, columns=names, filters=rows, page_checksum_verification=True
+            path, columns=names, filters=alone, page_checksum_verification=True
         )
         rows = [row | {"files": dict(row.get("files") or ())} for row in table.to_pylist()]
         found = [Packed(**row) for row in rows]
