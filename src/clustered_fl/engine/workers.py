@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 
+from clustered_fl.engine.task import ReconstructionTask
 from clustered_fl.engine.workload import Workload
 from clustered_fl.errors import InputError
 from clustered_fl.models.numerics import NUMERICS
@@ -21,11 +22,20 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 
+class _NoImages(nn.Module):
+    """Replaces a decoder whose images have no weight in the loss."""
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """A zero for every pixel."""
+        return codes.new_zeros(())
+
+
 class Worker:
     """One network whose parameters and gradients are views into flat vectors.
 
     `model` and `gradient` [P] never move, because bits may depend on memory alignment. The
-    `network` is in evaluation mode unless `load` says otherwise.
+    `network` is in evaluation mode unless `load` says otherwise. A decoder whose images have no
+    weight in the loss (REPA's CLF) is not run: its gradient is zero.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -40,6 +50,8 @@ class Worker:
         if workload.settings.layers == "last":
             for parameter in parameters[:-2]:  # all but a weight and a bias
                 parameter.requires_grad_(False)
+        if isinstance(workload.task, ReconstructionTask) and workload.task.reconstruction == 0:
+            self.network.decoder = _NoImages()
 
     def load(self, model: Tensor, training: bool = False) -> nn.Module:
         """Load the parameters `model` [P]."""
@@ -48,9 +60,11 @@ class Worker:
 
     def backward(self, rows: np.ndarray, client: int) -> tuple[Tensor, int]:
         """Add the gradient of the loss over `rows` to `gradient`; returns summed loss and terms."""
-        workload = self.workload
+        workload, inputs = self.workload, self.workload.inputs(rows)
+        if inputs.dim() == 4:  # convolutions are a sixth faster
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
         targets = workload.targets(rows, client)
-        loss = workload.task.loss(self.network(workload.inputs(rows)), targets)
+        loss = workload.task.loss(self.network(inputs), targets)
         loss.backward()
         return loss.detach(), workload.task.terms(targets)
 

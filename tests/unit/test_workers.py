@@ -1,0 +1,59 @@
+"""Gradients of a worker's network, which leaves out what has no weight in the loss."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.utils import parameters_to_vector
+
+from clustered_fl.data import dataset as datasets
+from clustered_fl.data.partitions import build_federation
+from clustered_fl.engine.workers import Workers
+from clustered_fl.jobs.train import build_engine
+
+
+@pytest.fixture
+def engine():
+    """A function that builds an engine for a supervised autoencoder with a weight."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (40, 3, 32, 32)).astype(np.uint8)
+    data = datasets.build("cifar10", "builtin", images, np.arange(40) % 10, 30, tuple("0123456789"))
+    federation = build_federation(data, 0, "iid", clients=2)
+
+    def build(weight):
+        config = {
+            "model": {"name": "supervised_autoencoder", "reconstruction": weight},
+            "training": {"epochs": 1, "batch_size": 8, "lr": 0.1},
+            "seed": 0,
+        }
+        return build_engine(config, data, federation, torch.device("cpu"), 1)
+
+    return build
+
+
+@pytest.mark.parametrize("weight", [0, 0.3, 1])
+def test_a_gradient_is_that_of_the_whole_network(engine, weight):
+    workload = engine(weight).workload
+    whole, worker, rows = workload.build(), Workers(workload, 1).own(), np.arange(8)
+    worker.load(parameters_to_vector(whole.parameters()).detach(), training=True)
+    loss, terms = worker.backward(rows, 0)
+
+    scores, images = whole(workload.inputs(rows))
+    labels, targets = workload.targets(rows, 0)
+    named = torch.nn.functional.cross_entropy(scores, labels, reduction="sum")
+    drawn = ((images - targets) ** 2).mean((1, 2, 3)).sum()
+    expected = (1 - weight) * named + weight * drawn
+    expected.backward()
+
+    assert terms == 8
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    gradient = parameters_to_vector(p.grad for p in whole.parameters())
+    torch.testing.assert_close(worker.gradient, gradient, rtol=1e-4, atol=1e-5)
+    assert worker.gradient.any()
+
+
+@pytest.mark.parametrize(("weight", "runs"), [(0, False), (0.3, True)])
+def test_a_decoder_without_weight_is_not_run(engine, weight, runs):
+    workload = engine(weight).workload
+    worker = Workers(workload, 1).own()
+    assert any(isinstance(m, torch.nn.ConvTranspose2d) for m in worker.network.modules()) == runs
+    assert len(worker.model) == len(parameters_to_vector(workload.network.parameters()))
