@@ -135,17 +135,25 @@ def read(path: Path, files: bool = True, only: Key | None = None) -> dict[Key, P
     if not path.exists():
         return {}
     names = [name for name in _SCHEMA.names if files or name != "files"]
-    alone = [(name, "=", value) for name, value in only._asdict().items()] if only else None
     try:
-        table = parquet.read_table(
-            path, columns=names, filters=alone, page_checksum_verification=True
-        )
+        file = parquet.ParquetFile(path, page_checksum_verification=True)
+        table = file.read(columns=names)
+        table = _alone(table, only) if only else table
         rows = [row | {"files": dict(row.get("files") or ())} for row in table.to_pylist()]
         found = [Packed(**row) for row in rows]
-    except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+    except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
         reason = (str(error) or "it is no archive").splitlines()[0]
         raise InputError(f"cannot read {path}: {reason}; take it from the repository") from error
     return {packed.key: packed for packed in found}
+
+
+def _alone(table: pa.Table, key: Key) -> pa.Table:
+    """The row of one record, found without pyarrow's filters, whose import of pandas doubles a job.
+
+    Raises: KeyError if a column is missing.
+    """
+    keys = [*zip(*(table[name].to_pylist() for name in Key._fields), strict=True)]
+    return table.slice(keys.index(key) if key in keys else len(keys), 1)
 
 
 def write(path: Path, records: Iterable[Packed]) -> None:

@@ -14,10 +14,9 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
@@ -27,6 +26,9 @@ from clustered_fl.records import seal
 from clustered_fl.records.measurements import SCHEMA
 from clustered_fl.records.reading import COST, RECORD, ROUNDS
 from clustered_fl.records.relatedness import COMPARISONS, SIGNATURES
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PAIRWISE = ["cosine", "similarity"]
 """Measures of pairs of clients, of which a grouping has thousands."""
@@ -146,7 +148,7 @@ def _of_other_measures(content: bytes) -> bytes | None:
         return buffer.getvalue()
 
 
-def _packed(rounds: pd.DataFrame) -> bytes:
+def _packed(rounds: "pd.DataFrame") -> bytes:
     """Measurements as parquet, plain: an archive compresses them better, all together."""
     with BytesIO() as buffer:
         table = pa.Table.from_pandas(rounds, schema=SCHEMA, preserve_index=False)
