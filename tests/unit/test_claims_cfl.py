@@ -306,6 +306,17 @@ def test_f8b_largest_congruent_update_vanishes(fig8, rest, holds):
     assert found is holds
 
 
+def test_norms_have_the_error_of_their_rounds(fig8):
+    noise = np.random.default_rng(0).normal(0, 0.1, len(ROUNDS))
+    evidence = fig8(VANISHING, norm_rows(FALLING, 1 + noise))
+    found, _ = result("CFL-F8-c", evidence)
+    late, early = 1 + noise[90:], 1 + noise[5:15]
+    spread = [x.std(ddof=1) / len(x) ** 0.5 / x.mean() for x in (late, early)]
+    ratio = late.mean() / early.mean()
+    error = error_of(found["max update, end over early"])
+    assert error == pytest.approx(ratio * np.hypot(*spread))
+
+
 @pytest.mark.parametrize(("largest", "holds"), [(GROWING, True), (FALLING, False)])
 def test_f8c_end_over_early_compares_the_windows_it_names(fig8, largest, holds):
     measured, found = result("CFL-F8-c", fig8(VANISHING, norm_rows(FALLING, largest)))

@@ -14,6 +14,7 @@ from scipy.stats import spearmanr
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence, RunEvidence
+from clustered_fl.claims.judging import over_rounds
 from clustered_fl.claims.names import Run, Study
 from clustered_fl.metrics import agreement, curves
 from clustered_fl.metrics.cfl import criteria, gap, tree
@@ -112,8 +113,8 @@ def norms_at_end(
     for (name, run), norm in product(of.items(), norms):
         curve = evidence.run(run).group_metric(f"{norm}_update_norm").iloc[1:]
         count = max(1, round(share * len(curve)))
-        change = curve.tail(count).mean() / curve.head(count).mean()
-        found[f"{norm} update, end over start, {name}"] = float(change)
+        change = over_rounds(curve.tail(count)) / over_rounds(curve.head(count))
+        found[f"{norm} update, end over start, {name}"] = change
     return found
 
 
@@ -127,7 +128,7 @@ def late_over_early(
     """
     curve = evidence.run(of).group_metric("max_update_norm")
     end, start = (curve.iloc[int(a * len(curve)) : int(b * len(curve))] for a, b in (late, early))
-    return {"max update, end over early": float(end.mean() / start.mean())}
+    return {"max update, end over early": over_rounds(end) / over_rounds(start)}
 
 
 def separating_thresholds(

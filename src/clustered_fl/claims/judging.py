@@ -2,12 +2,14 @@
 
 A seed's numbers are means over a finite test set, and a few seeds are a sample. A verdict is
 therefore given only if the mean is at least two standard errors away from the deciding bound. The
-error is over seeds, or for a single seed three times that over test images or clients (`Estimate`).
+error is over seeds, or for a single seed three times that over test images, clients or rounds
+(`Estimate`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 
 from clustered_fl.claims import bounds
 from clustered_fl.claims.bounds import Measured
@@ -49,6 +51,11 @@ class Estimate(float):
 
     def __abs__(self) -> "Estimate":
         return Estimate(abs(float(self)), self.error)
+
+
+def over_rounds(values: pd.Series) -> Estimate:
+    """The mean of rounds, with the standard error that it has if they are independent."""
+    return Estimate(values.mean(), float(np.nan_to_num(values.sem())))
 
 
 def error_of(value: float) -> float:
