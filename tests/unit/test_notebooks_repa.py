@@ -130,6 +130,12 @@ def test_published_robustness_is_beside_ours(played, made):
         assert (row["pipelines"] == "–") == (kind == "Label skew")
 
 
+def test_the_networks_behind_the_vectors_have_their_accuracy(played):
+    networks = played.variables("repa_table1")["networks"]
+    assert set(networks["run"]) == set(LEDGER.artefacts["repa_table1"].runs)
+    assert networks["accuracy"].between(0, 100).all()
+
+
 def test_a_single_cluster_is_among_those_that_robustness_is_asked_of(played):
     shown = played.table("repa_algorithm1")
     whole = shown[shown["shown"] == "clustering"]
