@@ -26,7 +26,7 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
 # A part imports from the layers below it, never from its own layer or above. A new part needs a
 # place here, which is the moment to think about where it belongs.
 LAYERS = (
-    {"errors"},
+    {"allocator", "errors"},
     {"files", "randomness", "options", "yaml_files", "arguments"},
     {"data", "models", "records"},
     {"engine", "encoders", "ledger"},

@@ -10,6 +10,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # this, training after UMAP in the same process was ten times slower beside another job.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
+from clustered_fl.allocator import keep_freed_memory
 from clustered_fl.cli import main
 
+keep_freed_memory()
 sys.exit(main())

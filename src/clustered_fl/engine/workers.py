@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 
+from clustered_fl.engine.equivalents import accelerate
 from clustered_fl.engine.task import ReconstructionTask
 from clustered_fl.engine.workload import Workload
 from clustered_fl.errors import InputError
@@ -35,7 +36,8 @@ class Worker:
 
     `model` and `gradient` [P] never move, because bits may depend on memory alignment. The
     `network` is in evaluation mode unless `load` says otherwise. A decoder whose images have no
-    weight in the loss (REPA's CLF) is not run: its gradient is zero.
+    weight in the loss (REPA's CLF) is not run: its gradient is zero. Some layers are replaced by
+    faster ones (`equivalents`).
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -52,6 +54,7 @@ class Worker:
                 parameter.requires_grad_(False)
         if isinstance(workload.task, ReconstructionTask) and workload.task.reconstruction == 0:
             self.network.decoder = _NoImages()
+        accelerate(self.network)
 
     def load(self, model: Tensor, training: bool = False) -> nn.Module:
         """Load the parameters `model` [P]."""
