@@ -425,12 +425,15 @@ COMPARED = {
     "FLT-T1-d": (
         "s1_mnist",
         {"enc1": 98.0, "fedsem": 98.0, "fedavg": 89.5},
-        [{"fedsem": 97.4}, {"fedsem": 98.6}, {"fedavg": 90.5}],
+        [{"fedsem": 98.6}, {"fedavg": 90.5}],
     ),
     "FLT-T1-g-mnist": ("s1_mnist", {"enc1": 98.0, "pca": 94.9}, [{"pca": 95.1}]),
     "FLT-T1-g-cifar": ("s1_cifar", {"enc1": 87.0, "pca": 77.9}, [{"pca": 78.1}]),
     "FLT-T2-g-mnist": ("s2_mnist", {"enc1": 98.0, "pca": 94.9}, [{"pca": 95.1}]),
     "FLT-T2-g-cifar": ("s2_cifar", {"enc1": 80.0, "pca": 70.9}, [{"pca": 71.1}]),
+    "FLT-T1-i-mnist": ("s1_mnist", {"enc1": 98.0, "local": 97.9}, [{"local": 98.1}]),
+    "FLT-T2-k-mnist": ("s2_mnist", T1 | {"fedavg": 83.9}, [{"fedavg": 84.1}]),
+    "FLT-T2-k-cifar": ("s2_cifar", T1 | {"fedavg": 77.9}, [{"fedavg": 78.1}]),
     "FLT-T2-i-mnist": ("s2_mnist", {"enc1": 97.0, "local": 96.9}, [{"local": 97.1}]),
     "FLT-T2-i-cifar": ("s2_cifar", {"enc1": 80.0, "local": 79.9}, [{"local": 80.1}]),
     "FLT-T2-c-mnist": ("s2_mnist", T1 | {"fedsem": 85.4}, [{"fedsem": 85.6}]),
@@ -439,6 +442,9 @@ COMPARED = {
     "FLT-T3-d-cnn": ("s3_cnn", S3, [{"fedavg": 74.1}]),
     "FLT-T3-l-mlp": ("s3_mlp", S3, [{"pca": 74.1}, {"fedsem": 74.1}]),
     "FLT-T3-l-cnn": ("s3_cnn", S3, [{"pca": 74.1}, {"fedsem": 74.1}]),
+    "FLT-T3-m": ("s3_mlp", S3, [{"ifca": 67.1}]),
+    "FLT-T3-n": ("s3_mlp", {"fedsem_all": 65.1, "cfl": 65.0}, [{"fedsem_all": 64.9}]),
+    "FLT-T3-o": ("s3_mlp", S3, [{"c5": 71.4}, {"fedavg": 75.7}]),
     "FLT-T3-j": ("s3_mlp", {"c5": 73.1, "c7": 73.0}, [{"c7": 73.2}]),
     "FLT-T4-b-mlp": ("s4_mlp", {"flt": 80, "fedsem": 54.9}, [{"fedsem": 55.1}]),
     "FLT-T4-b-cnn": ("s4_cnn", {"flt": 80, "fedsem": 69.9}, [{"fedsem": 70.1}]),
@@ -460,6 +466,8 @@ COMPARED = {
         {"flt": {0: 5.0, 20: 86.0, 25: 99.0, 100: 90.0}},
         [{"flt": {0: 5.0, 20: 84.0, 25: 99.0, 100: 90.0}}],
     ),
+    "FLT-T4-k-fedavg": ("s4_mlp", {"fedavg": {0: 5.0, 50: 88.9, 100: 90.0}}, [{"fedavg": LATE}]),
+    "FLT-T4-k-fedsem": ("s4_mlp", {"fedsem": {0: 5.0, 50: 88.9, 100: 90.0}}, [{"fedsem": LATE}]),
     "FLT-T4-c-cnn": ("s4_cnn", {"flt": {0: 5.0, 20: 86.0, 100: 90.0}}, [{"flt": LATE | {100: 99}}]),
     "FLT-T3-i": (
         "s3_mlp",
@@ -567,6 +575,14 @@ def test_t3k_cfl_splits_the_writers(evidence, groups, holds):
     assert held == holds
 
 
+@pytest.mark.parametrize(("groups", "holds"), [([0] * 6, True), ([0, 0, 0, 1, 1, 1], False)])
+def test_t4l_fedsem_does_not_find_the_clusters(evidence, groups, holds):
+    made = evidence({"s4_mlp.fedsem": 40.0}, groups=groups, true_groups=[0, 0, 0, 1, 1, 1])
+    measured, held = result("FLT-T4-l", made)
+    assert measured["agreement"] == (0 if holds else 1)
+    assert held == holds
+
+
 @pytest.mark.parametrize(("whole", "holds"), [(97.4, True), (98.4, True), (98.6, False)])
 def test_a3f_excluding_clients_changes_little(evidence, whole, holds):
     made = evidence({"flt_newcomers": 97.9, "s1_mnist.enc1": whole})
@@ -579,7 +595,7 @@ def test_a3f_excluding_clients_changes_little(evidence, whole, holds):
 @pytest.mark.parametrize(("flt", "holds"), [(60.0, True), (59.0, False)])
 def test_t3e_rounds_to_60_percent(evidence, network, flt, holds):
     """The fastest of the others gets there in the tenth round."""
-    runs = {name: {0: 5.0, 5: 20.0, 10: 30.0} for name in ("pca", "fedsem", "cfl")}
+    runs = {name: {0: 5.0, 5: 20.0, 10: 30.0} for name in ("pca", "fedsem", "ifca", "cfl")}
     runs |= {"fedavg": {0: 5.0, 5: 59.0, 10: 61.0}, "flt": {0: 5.0, 5: flt, 10: 70.0}}
     made = evidence({f"s3_{network}.{name}": scores for name, scores in runs.items()})
     measured, held = result(f"FLT-T3-e-{network}", made)

@@ -206,7 +206,7 @@ def test_f1b_repa_has_less_but_some(evidence, repa, wd, holds):
     assert held == holds
 
 
-@pytest.mark.parametrize(("repa", "holds"), [(0.5, True), (0.3, False)])
+@pytest.mark.parametrize(("repa", "holds"), [(0.3, True), (0.5, False), (0.1, False)])
 def test_f1c_all_are_held_against_one_judge(evidence, repa, holds):
     judge = symmetric(9)
     names = {"repa_groups_cifar_drift_sae": repa}
@@ -217,7 +217,7 @@ def test_f1c_all_are_held_against_one_judge(evidence, repa, holds):
     made["repa_groups_cifar_drift_clf"] = {"table": pairs("similarity", judge)}
     measured, held = result("REPA-F1-c", evidence(groupings=made))
     expected = {
-        "lead in correlation": repa - 0.4,
+        "lead in correlation": 0.4 - repa,
         "REPA, SAE": repa,
         "WD, f = 1": 0.4,
         "WD, f = 2": 0.1,
@@ -287,6 +287,14 @@ def test_f2a_f2d_share_of_what_counts_give(evidence, knows):
         measured, held = result(claim, made)
         assert held == knows
         assert (measured[name] == pytest.approx(1)) == knows
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_f2e_share_of_wd(evidence, knows):
+    measured, held = result(
+        "REPA-F2-e", evidence(groupings=two(mixed(1), PURE if knows else mixed(0)))
+    )
+    assert (measured["smallest ratio"] == pytest.approx(1)) == knows == held
 
 
 def test_f2d_one_number_of_clusters_is_enough(evidence):
@@ -636,6 +644,15 @@ def test_f3b_holdout_writers_lose_nothing(evidence, with_prox, holds):
     made = femnist(evidence, values | {"wd10_prox": (70, 50)})
     measured, held = result("REPA-F3-b", made)
     expected = {"without FedProx": 0.5, "with FedProx": 50 - with_prox}
+    assert measured == pytest.approx(expected)
+    assert held == holds
+
+
+@pytest.mark.parametrize(("with_prox", "holds"), [(69.5, True), (68.5, False)])
+def test_f3f_training_writers_lose_little(evidence, with_prox, holds):
+    values = {"repa10": (69.5, 50), "wd10": (70, 60), "repa10_prox": (with_prox, 50)}
+    measured, held = result("REPA-F3-f", femnist(evidence, values | {"wd10_prox": (70, 60)}))
+    expected = {"without FedProx": 0.5, "with FedProx": 70 - with_prox}
     assert measured == pytest.approx(expected)
     assert held == holds
 
