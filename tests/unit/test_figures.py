@@ -108,6 +108,14 @@ def test_a_long_note_stays_inside_a_narrow_figure(tmp_path):
     assert box.x1 <= figure.bbox.x1
 
 
+def test_no_line_of_a_note_begins_with_a_dot(tmp_path):
+    figure, _ = figures.panels(1, 1, width=figures.WIDTH)
+    note = figures.provenance("desktop", "real", 3, "femnist: 60,683 of 814,277 rows", trained=3)
+    figures.save(figure, pd.DataFrame(), tmp_path, "figure", note)
+    _, second = figure._supxlabel.get_text().splitlines()
+    assert not second.startswith("·")
+
+
 def test_style_does_not_depend_on_the_fonts_of_a_machine():
     figures.use_style()
     assert plt.rcParams["font.sans-serif"] == ["DejaVu Sans"]

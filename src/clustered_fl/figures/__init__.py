@@ -97,7 +97,8 @@ def save(figure: Figure, data: pd.DataFrame, out: Path, name: str, note: str) ->
 
     Constrained layout finds room for the note, the provenance line, below the figure.
     """
-    lines = textwrap.fill(note, int(_NOTE_PER_INCH * figure.get_figwidth()))
+    glued = note.replace(" · ", "\N{NO-BREAK SPACE}· ")  # so that no line begins with a dot
+    lines = textwrap.fill(glued, int(_NOTE_PER_INCH * figure.get_figwidth()))
     figure.supxlabel(lines, fontsize=SMALL, color="#555555", x=0.01, ha="left")
     with replacing(Path(out) / f"{name}.png") as beside:
         _save_png(figure, beside)
