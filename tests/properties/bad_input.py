@@ -3,8 +3,8 @@
     python tests/properties/bad_input.py 20000
 
 runs as many as that and writes the table of `docs/reliability.md`. A case is decided without asking
-the package: what must be refused is wrong for any setting, such as NaN or a text for a number, and
-what may be accepted is listed here by hand. Of damaged files the original decides.
+the package: what must be refused is wrong for any setting, such as NaN or a string for a number,
+and what may be accepted is listed here by hand. Of damaged files the original decides.
 """
 
 import copy
@@ -346,7 +346,7 @@ def run(count: int, seed: int, folder: Path) -> tuple[dict[str, Counter], list[s
 
 def table(figures: dict[str, Counter]) -> str:
     """The figures as Markdown."""
-    lines = ["| what is bad | injected | refused in one sentence | accepted, rightly | silent | "]
+    lines = ["| what is bad | injected | refused in one sentence | correctly accepted | silent | "]
     lines[0] += "tracebacks |"
     lines.append("|---|---|---|---|---|---|")
     for kind in sorted(figures):

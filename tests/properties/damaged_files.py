@@ -227,7 +227,7 @@ def arrays(place: Path) -> Files:
 
 DAMAGED: dict[str, Callable[[Path], Files]] = {
     "files of a mirror": mirror,
-    "rows of own images": images,
+    "rows of user-supplied images": images,
     "prepared data and federations": prepared,
-    "arrays of one's own": arrays,
+    "user-supplied arrays": arrays,
 }

@@ -371,7 +371,7 @@ def ended(process: subprocess.Popen, lock: Path, wait: float, number: int) -> in
 
 
 def test_kills_and_interruptions_at_random_moments_leave_the_same_bytes(inputs, tmp_path):
-    """KILLS=58 does it so many times."""
+    """KILLS=20 does it 20 times; the default is twice."""
     config, folder, random = configured(rounds=200), tmp_path / "killed", np.random.default_rng(0)
     execute(inputs, tmp_path / "undisturbed", config)
     codes = {0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT}

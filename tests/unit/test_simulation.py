@@ -1,4 +1,4 @@
-"""Arrays of one's own give what the workflow gives for them, and what does not fit is refused."""
+"""User-supplied arrays give what the workflow gives for them; what does not fit is refused."""
 
 import subprocess
 import sys
