@@ -156,7 +156,7 @@ def test_the_map_has_a_row_per_grouping_with_an_encoder(played):
     assert {name for *_, name in drawn} == {c["grouping"] for c in cells if c["row"] != "pca"}
     assert [label for heading, label, _ in drawn if heading == "Scenario 1, MNIST: 5 clusters"] == [
         "Enc1",
-        "Enc1, UMAP's own places",
+        "Enc1, positions as fitted by UMAP",
         "Enc2, tuned by each client",
         "Enc2, tuned sequentially",
         "Enc2, tuned on pooled images",
