@@ -107,7 +107,7 @@ def norms_at_end(
     Args:
         of: name -> run with one group.
         norms: of the mean update, of the largest (`max`), of an average client.
-        share: fraction of all rounds that are considered first, and last.
+        share: fraction of the rounds that counts as the first rounds, and as the last.
     """
     found = {}
     for (name, run), norm in product(of.items(), norms):

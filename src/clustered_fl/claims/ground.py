@@ -32,7 +32,7 @@ def lead(evidence: Evidence, of: list[Run], over: list[Run], take: Take = "least
     A pair is named by what tells the pairs apart: the column, else our run, else the other one.
 
     Args:
-        over: the others; compared are all pairs of runs in one column of a table.
+        over: runs to compare with; all pairs in the same column of a table are compared.
         take: of several pairs with one name, and of all together.
     """
     pairs = of_one_column(evidence, of, over)
@@ -57,7 +57,9 @@ def later_lead(evidence: Evidence, of: list[Run], over: list[Run], early: int) -
 
 
 def regret(evidence: Evidence, of: list[Run], early: int) -> Measured:
-    """Points at the end from the run that leads after a budget to the best, in each column.
+    """Final accuracy of the best run minus that of the run that leads after a budget.
+
+    In points, for each column, and the largest of them.
 
     Args:
         early: budget in rounds.
@@ -109,7 +111,7 @@ def bytes_over(
 
     Args:
         over: the others, one in each column.
-        profilers, groupings: that the runs rest on.
+        profilers, groupings: profilers and groupings that the runs use.
     """
     sent = {
         cell.run: traffic.sent(cell._asdict(), evidence.records, evidence.seed)

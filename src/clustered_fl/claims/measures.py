@@ -191,7 +191,7 @@ def near_published(
 
 
 def rounds_to(evidence: Evidence, percent: float, of: Run, over: list[Run]) -> Measured:
-    """First tested round with so many %, and by how many ours is ahead of the fastest other.
+    """First tested round that reaches `percent`, and by how many the fastest other run is later.
 
     A run that never gets there has infinity; if none does, the difference is NaN. The accuracy was
     reached at any round since the test before, so a round has the standard error of a uniform
@@ -247,7 +247,7 @@ def grouped(evidence: Evidence, of: list[Grouping], take: Take = "least") -> Mea
 
 
 def violations(evidence: Evidence, study: Study, checks: list[str]) -> Measured:
-    """Cases to which statements applied, none if one of the checks had none, and violations.
+    """Number of violations, and of trials (0 if any check had none).
 
     Args:
         checks: of the study's table of checks.

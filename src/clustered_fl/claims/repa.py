@@ -179,7 +179,7 @@ def one_over_ten(evidence: Evidence, one: Grouping, ten: Grouping) -> Measured:
     """Robustness of a single cluster less that of ten.
 
     Args:
-        one, ten: groupings of the same clients into so many clusters.
+        one, ten: groupings of the same clients into one and into ten clusters.
     """
     single, several = _robustness(evidence, [one, ten]).values()
     return {"lead of one cluster": single - several, "one cluster": single, "ten clusters": several}

@@ -31,7 +31,7 @@ def modified(
 
     Args:
         own_tests: whether clients are tested on their own `held_out` images.
-        newcomers: number of clients of each true group, its last ones, that join later.
+        newcomers: number of clients, the last ones of each true group, that join later.
         held_out: fraction of a client's training rows used as tests, in place of its tests.
         share: fraction of its rows that a client keeps, at least one row. This reduces the work
             and keeps the number of clients and their relative sizes. Clients with their own tests

@@ -76,7 +76,9 @@ class Configuration(Strict):
         default=0, ge=0, description="rounds between two models that the record keeps; 0: the last"
     )
     variant: Literal["paper", "code"] = Field(
-        default="paper", description="the printed formula or what the authors' public code does"
+        default="paper",
+        description="the printed text with its errors corrected, or what the authors' public code "
+        "does",
     )
 
 
@@ -127,7 +129,9 @@ class GroupingConfiguration(Strict):
     )
     method: dict[str, Any] = Field(description="name and its settings")
     variant: Literal["paper", "code"] = Field(
-        default="paper", description="the printed formula or what the authors' public code does"
+        default="paper",
+        description="the printed text with its errors corrected, or what the authors' public code "
+        "does",
     )
 
 
@@ -226,10 +230,10 @@ class Claim(Strict):
     )
     any_size: str = Field(
         default="",
-        description="why a scale that changes settings of what it measures decides it all the "
-        "same; none: it is REDUCED there",
+        description="why the claim is judged although the scale changes settings of what it "
+        "measures; empty: it is REDUCED",
     )
     by_construction: str = Field(
         default="", description="why it cannot fail; while it holds, it is shown and not counted"
     )
-    note: str = Field(default="", description="our one honest sentence about the verdict")
+    note: str = Field(default="", description="our comment on the verdict")

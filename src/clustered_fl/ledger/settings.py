@@ -46,7 +46,7 @@ class Settings(Strict):
         "`sequential` (`src/clustered_fl/engine`)",
     )
     seeds: int | None = Field(
-        default=None, ge=1, description="use at most so many of the ledger's seeds; unset: all"
+        default=None, ge=1, description="largest number of the ledger's seeds to use; unset: all"
     )
     archive: bool = Field(
         default=True,

@@ -1,11 +1,11 @@
-"""IFCA with several random initialisations, of which the best goes on.
+"""IFCA with several random initialisations, of which only the best is continued.
 
 Ghosh et al. (NeurIPS 2020) prove convergence from a good initialisation and replace it in their
 experiments by "random initialization with multiple restarts"; their scripts for synthetic data make
 ten (`synthetic/run_p4_m_n.py`). Those are whole runs, and the best is the one that is nearest to
 the true parameters, which only a simulation knows. Here all initialisations share the budget: they
 train side by side for the first rounds, and the one with the smallest training loss, each client
-under its best model, goes on. What they send and receive counts.
+under its best model, is continued. What they send and receive counts.
 """
 
 from dataclasses import replace

@@ -30,8 +30,8 @@ def build(
         clients, groups, labels: numbers of clients, of clusters, and of labels in a cluster.
         samples: images per label and client; None for all.
         newcomers: number of clients of each cluster that join later.
-        changed: number of other clients of each cluster, its first ones, whose data later change
-            to the next cluster's.
+        changed: number of other clients, the first ones of each cluster, that later get data like
+            the next cluster's.
         shuffled: number clients in random order instead of by cluster.
         padded: reproduce a bug of FLT's code (`sampling.py`, lines 57-99): block sizes assume
             equally frequent labels, and where a label runs out, the dataset's last training image,

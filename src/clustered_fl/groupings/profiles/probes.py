@@ -37,7 +37,8 @@ class Robustness:
             units of the reference client's mean number; a negative number counts as 0. The
             follow-up code has no noise: 0.
         smallest, largest: bounds of the uniform s; those of the follow-up code.
-        images: least number of a new client; below it, s and noise are drawn again, as there.
+        images: smallest number of images of a new client; with fewer, s and the noise are drawn
+            again, as in the follow-up code.
     """
 
     iterations: int = Field(default=50, ge=1)
