@@ -74,7 +74,7 @@ def test_a_record(tmp_path, kind, record, expected):
     [
         (
             ["CONFIRMED", "BY CONSTRUCTION", "REFUTED", "DEMO ONLY", "DEMO ONLY"],
-            "CFL: 3 of 5 claims checked without data, 2 hold (2 need real data)",
+            "CFL: 3 of 5 claims checked without data, 1 hold, 1 by construction (2 need real data)",
         ),
         (
             ["CONFIRMED", "INCONCLUSIVE", "DEPENDS", "REDUCED", "NOT RUN"],

@@ -11,8 +11,8 @@ WITHHELD = {"DEMO ONLY": "need real data", "REDUCED": "reduced", "NOT RUN": "not
 def summary(name: str, verdicts: pd.DataFrame) -> str:
     """How many claims were checked and hold, and why the others were not checked.
 
-    On built-in data only claims that need no data are checked. A claim that holds by construction
-    is among those that hold.
+    On built-in data only claims that need no data are checked. Claims that hold by construction are
+    counted apart, because they are no evidence.
 
     Args:
         name: what readers call the paper.
@@ -20,8 +20,10 @@ def summary(name: str, verdicts: pd.DataFrame) -> str:
     """
     found = verdicts["verdict"].value_counts()
     checked, total = int(found.reindex(JUDGED, fill_value=0).sum()), len(verdicts)
-    hold = int(found.get("CONFIRMED", 0) + found.get("BY CONSTRUCTION", 0))
+    hold = f"{found.get('CONFIRMED', 0)} hold"
+    if "BY CONSTRUCTION" in found:
+        hold += f", {found['BY CONSTRUCTION']} by construction"
     without = " without data" if "DEMO ONLY" in found else ""
     reasons = [f"{found[word]} {text}" for word, text in WITHHELD.items() if word in found]
     others = f" ({', '.join(reasons)})" if reasons else ""
-    return f"{name}: {checked} of {total} claims checked{without}, {hold} hold{others}"
+    return f"{name}: {checked} of {total} claims checked{without}, {hold}{others}"

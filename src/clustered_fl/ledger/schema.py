@@ -234,6 +234,6 @@ class Claim(Strict):
         "measures; empty: it is REDUCED",
     )
     by_construction: str = Field(
-        default="", description="why it cannot fail; while it holds, it is shown and not counted"
+        default="", description="why it cannot fail; while it holds, it is counted apart"
     )
     note: str = Field(default="", description="our comment on the verdict")

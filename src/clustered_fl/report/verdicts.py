@@ -28,7 +28,7 @@ MEANING = dict(
             "True with one value of a setting that the paper omits or its public code contradicts, "
             "false with another.",
             "None of these, or a number that the claim needs could not be measured.",
-            "True, and it could not have been false; shown and not counted.",
+            "True, and it could not have been false; counted apart from confirmed claims.",
             "Not judged, because this scale changes a setting that affects the measured numbers.",
             "Not judged, because a run, grouping or study was not computed at this scale.",
             "Not judged, because it needs real data and was measured on built-in data.",
