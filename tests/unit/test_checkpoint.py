@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import resource
 from socket import gethostname
 from threading import Event, active_count
 from unittest.mock import Mock
@@ -93,6 +94,21 @@ def test_damage_is_told_and_another_configuration_is_not(path):
     assert load(path, "this run", lines.append) is None
     why = "its content is not what was written"
     assert lines == [f"the checkpoint {path} is damaged ({why}); starting at the beginning"]
+
+
+@pytest.mark.parametrize("free", [0, 1])
+def test_one_that_the_system_cannot_read_now_is_not_replaced(path, free):
+    """With one free descriptor PyTorch raises its own error, which ends the job as well."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + free, hard))
+    try:
+        with pytest.raises((InputError, RuntimeError), match="Too many open files"):
+            load(path, "this run", pytest.fail)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert load(path, "this run")[1] == CONTENT
 
 
 def test_content_does_not_count_against_the_limit_of_headers(tmp_path):

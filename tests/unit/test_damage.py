@@ -1,12 +1,16 @@
 """A damaged file is one sentence or changes nothing; it is never believed and never a traceback."""
 
+import errno
 import shutil
+from unittest.mock import Mock
 
 import damage
+import pyarrow as pa
 import pytest
 
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
+from clustered_fl.jobs.ending import exit_code
 from clustered_fl.records import reading as records
 from clustered_fl.records import seal
 
@@ -59,6 +63,29 @@ def test_a_damaged_record_that_cannot_be_set_aside_is_to_be_deleted(run, monkeyp
     (run / records.COST).write_text("{}")
     with pytest.raises(InputError, match="; delete .*record.json: the same command"):
         records.load_record(run)
+
+
+@pytest.mark.parametrize("lacking", [MemoryError("none"), pa.ArrowMemoryError("malloc failed")])
+def test_a_record_is_not_set_aside_when_memory_is_lacking(run, monkeypatch, lacking):
+    with monkeypatch.context() as patch:
+        patch.setattr(records.parquet, "read_table", Mock(side_effect=lacking))
+        told = []
+        assert exit_code(lambda: records.load_rounds(run), told.append) == 2
+    assert told[0].startswith("error: out of memory")
+    assert len(records.load_rounds(run))
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [OSError(errno.EMFILE, "Too many open files"), pa.ArrowInvalid("no table"), InputError("no")],
+)
+def test_a_record_as_it_was_written_is_not_set_aside(run, lacking):
+    with (
+        pytest.raises(InputError, match=f"^cannot read .*{records.ROUNDS}: .*(Too many|no)"),
+        seal.verified(run, records.ROUNDS),
+    ):
+        raise lacking
+    assert len(records.load_rounds(run))
 
 
 def test_a_file_that_the_record_does_not_name_is_not_read(run):

@@ -24,6 +24,7 @@ from clustered_fl.data.partitions import build_federation
 from clustered_fl.engine import checkpoint
 from clustered_fl.errors import InputError
 from clustered_fl.jobs import train as runs
+from clustered_fl.jobs.ending import exit_code
 from clustered_fl.models.numerics import NUMERICS
 from clustered_fl.records import reading as records
 from clustered_fl.records.reading import Origin
@@ -436,6 +437,14 @@ def test_a_run_without_memory_is_one_sentence(inputs, tmp_path, monkeypatch, cap
     *_, line = capsys.readouterr().err.splitlines()
     assert re.match(r"error: out of memory, with \d+ MB in use at most \(.*allocate", line)
     assert line.endswith("by --set-resources train:mem_mb=<MB>")
+
+
+def test_a_file_that_finds_no_room_in_memory_is_one_sentence(capsys):
+    def mapped() -> None:
+        raise RuntimeError("unable to mmap 8 bytes from file <x>: Cannot allocate memory (12)")
+
+    assert exit_code(mapped, print) == 2
+    assert capsys.readouterr().out.startswith("error: out of memory, with ")
 
 
 # ---- Progress -----------------------------------------------------------------------------------

@@ -154,10 +154,10 @@ def load(
 
     Args:
         tell: receives a line if the checkpoint is damaged; the next one replaces it.
+    Raises: InputError if the system cannot read it; it may be whole and must not be replaced.
     """
-    if not path.exists():
-        return None
     try:
+        path.open("rb").close()  # safetensors finds no file if there is no free descriptor
         with safe_open(path, framework="torch") as file:
             header = json.loads(file.metadata()[_HEADER])
             if header["identity"] != identity:
@@ -166,6 +166,11 @@ def load(
         if header["digest"] != _digest(tensors, identity):
             raise ValueError("its content is not what was written")
         return tensors, json.loads(tensors.pop(_CONTENT).numpy().tobytes())
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+    except OSError as error:
+        if not path.exists():
+            return None
+        why = error.strerror or error
+        raise InputError(f"cannot read the checkpoint {path}: {why}; it was left as is") from error
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
         tell(f"the checkpoint {path} is damaged ({error}); starting at the beginning")
         return None

@@ -5,6 +5,9 @@ from contextlib import suppress
 
 from clustered_fl.errors import InputError, InterruptionError
 
+_TEXTS = "can't allocate memory", "Cannot allocate memory"
+"""Of PyTorch's allocator, and of the operating system, also when a file is mapped into memory."""
+
 
 def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:
     """Run a job and return its exit code; `tell` receives one sentence if it fails."""
@@ -17,7 +20,7 @@ def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:
         with suppress(BrokenPipeError):  # the reader of the messages was interrupted, too
             tell(str(error))
         return 128 + error.number
-    except (MemoryError, RuntimeError) as error:
+    except (MemoryError, OSError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise
         tell(f"error: {_out_of_memory(error)}")
@@ -27,8 +30,8 @@ def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:
 
 def _is_out_of_memory(error: Exception) -> bool:
     """PyTorch raises its own errors; on a CPU these have no special class."""
-    own = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
-    return own or isinstance(error, MemoryError)
+    own = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
+    return own or any(text in str(error) for text in _TEXTS)
 
 
 def _out_of_memory(error: Exception) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from clustered_fl.files import replacing
-from clustered_fl.records.seal import opened
+from clustered_fl.records.seal import opened, verified
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,5 +80,5 @@ def load_comparisons(folder: Path) -> "pd.DataFrame":
     """The table `comparisons.parquet`: scores of other settings, or other measurements."""
     import pandas as pd
 
-    with opened(folder, COMPARISONS) as path:
+    with verified(folder, COMPARISONS) as path:
         return pd.read_parquet(path)
