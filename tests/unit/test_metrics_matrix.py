@@ -288,6 +288,15 @@ def test_history_tells_what_groups_there_were_in_every_round(known):
     assert tested[2] == pytest.approx(100 * (sum(CURVES[0][2]) / 6 + 0.3) / 2)
 
 
+def test_history_holds_clients_that_never_took_part(tmp_path):
+    content = tiny.record(true_groups=TRUTH, groups=TRUTH, rounds=1, newcomers=[])
+    rows = tiny.scores(CURVES[1]) + [(0, "client", c, "group", 0.0) for c in (0, 1, 3)]
+    runs = tiny.runs({"partly": {0: tiny.write(tmp_path / "r", content, rows)}})
+    found = matrix.over_rounds(cell("cfl", "partly"), runs).set_index("round")
+    assert found["groups"].tolist()[:2] == [1, 2]
+    assert found["agreement"].tolist()[:2] == [0, 1]
+
+
 def test_groups_found_before_training_are_those_of_the_grouping_in_every_round(known):
     found = matrix.over_rounds(SHOT, known)
     assert found["groups"].tolist() == [(2 + 6) / 2] * 5  # the true two, and each by itself

@@ -158,6 +158,7 @@ def _groups_by_round(folder: Path, record: Mapping[str, Any]) -> pd.DataFrame:
     frame = measured(folder)
     rows = frame[(frame["metric"] == "group") & (frame["scope"] == "client")]
     groups = rows.pivot_table(index="round", columns="member", values="value")
+    groups = groups.reindex(columns=range(len(record["groups"])))  # some may never take part
     groups.loc[record["rounds"]] = record["groups"]
     truth = np.array(record["true_groups"])
     found = {}
