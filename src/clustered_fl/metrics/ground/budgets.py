@@ -31,7 +31,7 @@ def at_budget(scores: pd.DataFrame, rounds: float = np.inf) -> pd.Series:
 
 
 def budgets_of(scores: pd.DataFrame) -> list[int]:
-    """The budgets that a run has had; where it ended between two of them, its end instead."""
+    """The budgets that a run has had; its end if that was before the first of them."""
     end = int(scores.index[-1])
     within = [budget for budget in BUDGETS if budget <= end]
     return within or [end]
