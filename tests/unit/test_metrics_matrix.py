@@ -187,9 +187,10 @@ def test_gains_are_over_the_baseline_after_as_many_rounds(tmp_path):
     table = budgets.by_budget(cells, tiny.runs(folders), "fedavg")
     found = table.set_index(["setting", "method", "budget"])
     for end in (60, 120):
-        (base,), ours = means["base", end], sum(means["ours", end]) / 2
+        (base,), ours = means["base", end], means["ours", end]
+        expected = [sum(ours) / 2, ours[0] - base, 2]  # the gain is that of the common seed
         line = found.loc["here", "cfl", end]
-        assert line[["accuracy", "gain", "seeds"]].tolist() == pytest.approx([ours, ours - base, 2])
+        assert line[["accuracy", "gain", "seeds"]].tolist() == pytest.approx(expected)
         assert found.loc[("here", "fedavg", end), "gain"] == 0
         assert math.isnan(found.loc[("nowhere", "ifca", end), "gain"])
     assert len(table) == 6
@@ -227,7 +228,8 @@ def test_measures_are_means_over_seeds(table):
     ]
     assert found["variance"] == pytest.approx(sum(spread) / 2)
     assert found["converged"] == (2 + 4) / 2
-    assert found["gain"] == pytest.approx(sum(means) / 2 - means[0])
+    # The first seed, which the baseline has, is equal to it.
+    assert found["gain"] == 0
     assert found["megabytes"] == pytest.approx(4 * 6 * 4 * 11 * 4 / 6 / 1e6)
     assert line(table, "fedavg")["gain"] == 0
 
@@ -255,14 +257,17 @@ def test_without_a_baseline_there_is_no_gain(table):
     assert math.isnan(line(table, "ifca")["gain"])
 
 
-def test_the_spread_of_a_gain_is_that_of_differences_within_a_seed(known, table, tmp_path):
+def test_a_gain_and_its_spread_are_of_differences_within_a_seed(known, table, tmp_path):
     again = ("run", "plain", "plain", 1, write_run(tmp_path / "p1", 0, [0] * 6))
     both = pd.concat([known, index.build([again])], ignore_index=True)
-    means = [100 * sum(CURVES[seed][4]) / 6 for seed in (0, 1)]
+    # Means over clients and over both tests, in %.
+    means = [100 * sum(CURVES[seed][2] + CURVES[seed][4]) / 12 for seed in (0, 1)]
     gains = [means[0] - means[0], means[1] - means[0]]
     middle = sum(gains) / 2
     expected = math.sqrt(sum((gain - middle) ** 2 for gain in gains))
-    assert matrix.spread([PLAIN, SPLIT], both, "fedavg") == pytest.approx([0, expected])
+    found = matrix.matrix([PLAIN, SPLIT], COLUMNS, both, "fedavg")
+    assert found["gain"].tolist() == pytest.approx([0, middle])
+    assert found["spread"].tolist() == pytest.approx([0, expected])
     # Their only common seed is not enough.
     assert table["spread"].isna().all()
 

@@ -41,19 +41,21 @@ def by_budget(cells: Sequence[Cell], records: pd.DataFrame, baseline: str) -> pd
     """Accuracy of computed cells after every budget, means over seeds.
 
     Columns: setting (the table's column), method (its row), budget (rounds), accuracy (%), gain
-    over the row `baseline` of the same column after as many rounds (points), seeds.
+    over the row `baseline` of the same column after as many rounds (points, for the seeds of both),
+    seeds (of the accuracy).
     """
     rows = []
     for cell in cells:
-        for _, _, folder in index.each(index.chosen(records, "run", cell["run"])):
+        for _, seed, folder in index.each(index.chosen(records, "run", cell["run"])):
             scores = accuracy.client_scores(folder)
             for budget in budgets_of(scores):
                 mean = float(at_budget(scores, budget).mean())
-                rows.append((cell["column"], cell["row"], budget, mean))
-    keys = ["setting", "method", "budget"]
-    grouped = pd.DataFrame(rows, columns=[*keys, "accuracy"]).groupby(keys, sort=False)["accuracy"]
-    table = grouped.agg(accuracy="mean", seeds="size").reset_index()
-    base = table[table["method"] == baseline].set_index(["setting", "budget"])["accuracy"]
-    same = pd.MultiIndex.from_frame(table[["setting", "budget"]])
-    gain = table["accuracy"] - base.reindex(same).to_numpy()
-    return table.assign(gain=gain)[[*keys, "accuracy", "gain", "seeds"]]
+                rows.append((cell["column"], cell["row"], budget, seed, mean))
+    keys, same = ["setting", "method", "budget"], ["setting", "budget", "seed"]
+    table = pd.DataFrame(rows, columns=[*keys, "seed", "accuracy"])
+    base = table[table["method"] == baseline].set_index(same)["accuracy"]
+    gain = table["accuracy"] - base.reindex(pd.MultiIndex.from_frame(table[same])).to_numpy()
+    of_gain, of_accuracy = ("gain", "mean"), ("accuracy", "mean")
+    grouped = table.assign(gain=gain).groupby(keys, sort=False)
+    means = grouped.agg(accuracy=of_accuracy, gain=of_gain, seeds=("accuracy", "size"))
+    return means.reset_index()

@@ -5,8 +5,9 @@ agreement    adjusted Rand index with the true groups: of the grouping where one
              one, NaN where there are no true groups
 groups       number of groups found, in the same place
 accuracy     %, mean over clients and over the last tests (`metrics.ground.budgets`)
-gain         accuracy minus that of the baseline in the same column, in points
-spread       standard deviation over seeds of the gain, NaN for a single seed
+gain         accuracy minus that of the baseline in the same column, in points, over the seeds that
+             both have
+spread       standard deviation over seeds of this gain, NaN for a single seed
 variance     over clients, each with its mean over these tests, squared points (population)
 worst        %, mean over the worst tenth of clients, one at least
 converged    first tested round at which the mean is within a point of its end
@@ -60,22 +61,30 @@ def matrix(
     ]
     names = ["setting", "method", "seeds", "trials", *MEASURES]
     table = pd.DataFrame(lines, columns=[name for name in names if name not in OF_BOTH])
-    base = table[table["method"] == baseline].set_index("setting")["accuracy"]
-    gain = table["accuracy"] - table["setting"].map(base)
-    return table.assign(gain=gain, spread=spread(done, records, baseline))[names]
+    found = gains(done, records, baseline)
+    spread = [float(gain.std()) for gain in found]
+    return table.assign(gain=[float(gain.mean()) for gain in found], spread=spread)[names]
 
 
-def spread(cells: Sequence[Cell], records: pd.DataFrame, baseline: str) -> list[float]:
-    """Standard deviation over seeds of each cell's gain in accuracy, in points; NaN for one seed.
+def gains(cells: Sequence[Cell], records: pd.DataFrame, baseline: str) -> list[pd.Series]:
+    """Gain of each cell over the row `baseline` of its column, in points, by their common seeds.
 
     Runs of one seed share their clients and their initial model, so a gain is that of a seed.
     """
-    runs = index.chosen(records, "run")
-    own = runs[runs["name"].isin({cell["run"] for cell in cells})]
-    scores = accuracy.by_seed(own).set_index(["run", "seed"])["accuracy"]
+    scores = {cell["run"]: _by_seed(cell["run"], records) for cell in cells}
     base = {cell["column"]: scores[cell["run"]] for cell in cells if cell["row"] == baseline}
-    gains = [scores[cell["run"]] - base.get(cell["column"], np.nan) for cell in cells]
-    return [float(gain.std()) for gain in gains]
+    none = pd.Series(dtype=float)
+    return [(scores[cell["run"]] - base.get(cell["column"], none)).dropna() for cell in cells]
+
+
+def _by_seed(run: str, records: pd.DataFrame) -> pd.Series:
+    """Accuracy of a run by seed, in %, as in `matrix`."""
+    return pd.Series(
+        {
+            seed: at_budget(accuracy.client_scores(folder)).mean()
+            for _, seed, folder in index.each(index.chosen(records, "run", run))
+        }
+    )
 
 
 def _of_runs(cell: Cell, records: pd.DataFrame) -> dict[str, float]:
