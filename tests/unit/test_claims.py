@@ -244,7 +244,7 @@ def ledger(**changes) -> Ledger:
 
 @pytest.fixture(autouse=True)
 def measures(monkeypatch):
-    """The four measures below are those of a module `tiny`."""
+    """The measures below are those of a module `tiny`."""
     monkeypatch.setitem(sys.modules, "clustered_fl.claims.tiny", sys.modules[__name__])
 
 
@@ -270,6 +270,12 @@ def tables(evidence: Evidence, study: Study) -> dict[str, float]:
 def one(evidence: Evidence, runs: list[Run] = (), shots: list[Grouping] = ()) -> dict[str, float]:
     """One, whatever there is."""
     return {"score": 1.0}
+
+
+def encoders(evidence: Evidence, of: Run) -> dict[str, float]:
+    """Number of encoders that are seen, and the seed that the evidence has."""
+    found = evidence.records["kind"] == "encoder"
+    return {"score": float(found.sum()), "seed": float(evidence.seed)}
 
 
 @pytest.fixture
@@ -451,6 +457,14 @@ def test_the_published_numbers_are_those_of_the_table(records_of, named, publish
     assert row(claims, records_of({}))["published"] == published
     said = ledger(published="about {left.ours:half}")
     assert row(said, records_of({}))["published"] == "about 80"
+
+
+def test_encoders_belong_to_the_evidence_of_every_seed(records_of):
+    """What a method with an encoder sends contains it."""
+    trained = index.build([("encoder", "enc", "enc", 0, "e")])  # first, as in a plan
+    records = pd.concat([trained, records_of({"one": {2: 0.9, 3: 0.9}})])
+    measure = {"name": "tiny.encoders", "of": "one"}
+    assert row(ledger(measure=measure), records)["measured"] == "score 1; seed 2.5 (2 to 3)"
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,8 @@ class Evidence:
     """The evidence for one seed.
 
     Attributes:
-        records: the index (`clustered_fl.records.index`), of that seed and of studies.
+        records: the index (`clustered_fl.records.index`), of that seed and of what has no seed:
+            studies and encoders.
         labels: run or grouping -> its label.
         cells: of the ledger's tables.
     """
@@ -139,7 +140,8 @@ class Evidence:
     @property
     def seed(self) -> int:
         """The seed of all runs and groupings."""
-        return int(self.records.loc[self.records["kind"] != "study", "seed"].iloc[0])
+        own = self.records["kind"].isin(["run", "grouping"])
+        return int(self.records.loc[own, "seed"].iloc[0])
 
     def run(self, entry: str) -> RunEvidence:
         """The only run of an entry."""

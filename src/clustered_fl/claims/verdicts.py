@@ -56,7 +56,7 @@ def evaluate(ledger: Ledger, records: pd.DataFrame, scale: Scale, source: str) -
     """Verdicts on all claims of one paper, one row per claim.
 
     Args:
-        records: index of all computed runs, groupings and studies.
+        records: index of all computed runs, groupings, encoders and studies.
         source: of the data.
     Raises: InputError if a claim's measure is unknown or fails.
     """
@@ -169,5 +169,5 @@ def _by_seed(bound: Bound, known: Evidence, families: Families) -> Iterator[Evid
     members = [families[entry] for entry in bound.measured]
     if all(members) and {name for own in members for name in own} <= set(seeds.index):
         for seed in sorted(set.intersection(*seeds)):
-            seen = (records["kind"] == "study") | (own & (records["seed"] == seed))
+            seen = records["kind"].isin(["study", "encoder"]) | (own & (records["seed"] == seed))
             yield replace(known, records=records[seen])
