@@ -218,6 +218,7 @@ TABLE = {
 }
 ARTEFACT = {"kind": "figure", "title": "t", "caption": "c", "published": "p", "where": "w"}
 SCORE = {"name": "tiny.score", "of": "one"}
+LEAD = {"name": "lead", "of": ["one"]}
 CLAIM = {"artefact": "fig", "kind": "ours", "statement": "s", "where": "w", "note": "n"}
 CLAIM |= {"published": "p", "holds_if": {"score": "> 0.5"}, "measure": SCORE}
 
@@ -478,11 +479,21 @@ def test_encoders_belong_to_the_evidence_of_every_seed(records_of):
         ({"measure": {"name": "tiny.score"}}, "measure tiny.score needs the setting 'of'"),
         ({"holds_if": {"accuracy": "> 0"}}, "no number is called 'accuracy'; measured are score"),
         ({"holds_if": {"score": "> much"}}, "the bound '> much'; allowed are such as"),
+        ({"measure": LEAD | {"over": ["one"]}}, "none of one is in the same column of a table"),
+        (
+            {"measure": LEAD | {"over": ["one", "one"], "paired": True}},
+            "measure measures.lead fails with the settings of this claim (ValueError: zip()",
+        ),
+        (
+            {"measure": LEAD | {"name": "ground.surplus_of_the_worst", "over": ["left.base"]}},
+            "measure ground.surplus_of_the_worst fails with the settings of this claim (KeyError: ",
+        ),
     ],
 )
 def test_a_claim_that_cannot_be_measured_is_named(records_of, changes, sentence):
     with pytest.raises(InputError, match=f"^claim A: {re.escape(sentence)}"):
-        evaluate(ledger(**changes), records_of({"one": {0: 0.9}}), "desktop", "mirror")
+        records = records_of({"one": {0: 0.9}, "base": {0: 0.9}})
+        evaluate(ledger(**changes), records, "desktop", "mirror")
 
 
 # ---- What measures look at -----------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Literal
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.judging import Estimate
+from clustered_fl.errors import InputError
 
 Take = Literal["least", "largest"]
 TAKE = {"least": min, "largest": max}
@@ -37,9 +38,15 @@ def leads(
 def of_one_column(
     evidence: Evidence, of: Sequence[str], over: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """All pairs of two different runs in one column of a table."""
+    """All pairs of two different runs in one column of a table; InputError if there are none."""
     column = {run: evidence.label(run).column for run in (*of, *over)}
-    return [(a, b) for a, b in product(of, over) if a != b and column[a] == column[b]]
+    pairs = [(a, b) for a, b in product(of, over) if a != b and column[a] == column[b]]
+    if not pairs:
+        raise InputError(
+            f"none of {', '.join(of)} is in the same column of a table as another of "
+            f"{', '.join(over)}, so nothing is compared"
+        )
+    return pairs
 
 
 def _names(evidence: Evidence, pairs: Sequence[tuple[str, str]]) -> list[str]:

@@ -102,7 +102,13 @@ def _measured(
     function = measure_of(claim)
     bound = bind(claim.measure, function, ledger)
     where, seeds = f"measure {bound.function}", _by_seed(bound, known, families)
-    found = [call(function, where, bound.arguments, evidence=one) for one in seeds]
+    try:
+        found = [call(function, where, bound.arguments, evidence=one) for one in seeds]
+    except InputError:
+        raise
+    except (LookupError, ValueError) as error:  # such as lists of runs that do not belong together
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"{where} fails with the settings of this claim ({reason})") from error
     return Setting(label, bound, found, judge(claim.holds_if, found) if found else "NOT RUN")
 
 
