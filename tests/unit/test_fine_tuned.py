@@ -194,3 +194,18 @@ def test_bad_settings_are_told(method, given, sentence):
     with pytest.raises(InputError, match="method") as caught:
         call(method.Settings, "method", given)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["compiled", "sequential"])
+def test_own_models_that_diverge_end_the_training(path):
+    """The penalty alone doubles the distance to the global model in every step."""
+    local_settings = LocalSettings(epochs=1, batch_size=10, lr=0.1)
+    engine, settings = (
+        make_image_engine("mlp", local_settings, path=path),
+        ditto.Settings(penalty=100),
+    )
+    state = ditto.init(engine, settings)
+    with pytest.raises(InputError, match="a model has non-finite parameters; a smaller learning"):
+        for number in range(60):
+            state, _ = ditto.round_(state, engine, settings, number)
+    assert torch.isfinite(state.models[0]).all()

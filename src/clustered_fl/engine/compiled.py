@@ -27,7 +27,7 @@ from clustered_fl.engine.reused import Reused
 from clustered_fl.engine.sequential import BETAS, EPSILON, Sequential
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.update_kernels import Adam, Rule, Sgd, Weights
-from clustered_fl.engine.workers import Workers
+from clustered_fl.engine.workers import Workers, require_finite
 from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.files import digest
 from clustered_fl.models import dropout
@@ -57,7 +57,8 @@ class _Bench:
         self.buffers = Buffers(Weights(*held[:4]), *held[4:])
 
     def load(self, start: Tensor, settings: LocalSettings) -> None:
-        """Load a start model [P] and reset the optimiser."""
+        """Load a start model [P] and reset the optimiser; InputError if it is not finite."""
+        require_finite(start)
         parameters, first, second, began = self.buffers.weights
         place(self.plan.layers, start.numpy(), parameters)
         if settings.momentum or settings.optimiser == "adam":

@@ -23,6 +23,21 @@ from clustered_fl.models.numerics import NUMERICS
 __numerics__ = NUMERICS
 
 
+def require_finite(model: Tensor) -> None:
+    """Refuse a model [P] that has diverged, before it is trained or tested.
+
+    `Engine.train` refuses its own results; a method may train without it, as Ditto does. On a GPU
+    nothing is checked, because every look would wait for it.
+
+    Raises: InputError.
+    """
+    if model.device.type == "cpu" and not torch.isfinite(model.sum()):
+        raise InputError(
+            "a model has non-finite parameters; a smaller learning rate, a smaller penalty of the "
+            "method or a gradient clip may help"
+        )
+
+
 class _NoImages(nn.Module):
     """Replaces a decoder whose images have no weight in the loss."""
 
@@ -57,7 +72,8 @@ class Worker:
         accelerate(self.network)
 
     def load(self, model: Tensor, training: bool = False) -> nn.Module:
-        """Load the parameters `model` [P]."""
+        """Load the parameters `model` [P]; InputError if they are not finite."""
+        require_finite(model)
         self.model.copy_(model)
         return self.network.train(training)
 
