@@ -187,9 +187,13 @@ def test_participants_within_clusters_are_a_share_of_each(fraction):
     for number in range(20):
         clients = one_shot_within.drawn(state, engine, fraction, number)
         assert clients == sorted(set(clients))
+        positions = {}
         for group in set(NINE):
-            wanted = max(1, round(fraction * (groups == group).sum()))
-            assert (groups[clients] == group).sum() == wanted
+            own = np.flatnonzero(groups == group)
+            drawn = np.flatnonzero(np.isin(own, clients))
+            assert len(drawn) == max(1, round(fraction * len(own)))
+            positions.setdefault(len(own), set()).add(tuple(drawn))
+        assert all(len(of_one_size) == 1 for of_one_size in positions.values())
         seen.append(tuple(clients))
     assert len(set(seen)) > 1
 

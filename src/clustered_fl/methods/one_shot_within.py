@@ -1,9 +1,10 @@
-"""One-shot clustering with participants drawn separately within each cluster.
+"""One-shot clustering with participants drawn within each cluster.
 
 REPA's text says that "clients selected for training" take part, but not how they are selected. The
 authors' follow-up code trains each cluster separately, so the same fraction of every cluster takes
 part in each round. `one_shot` draws that fraction of all clients, so a cluster's number of
-participants varies. Everything else is as in `one_shot`.
+participants varies. Draws of one round are not independent: clusters of equal size draw the same
+positions in their lists of clients. Everything else is as in `one_shot`.
 """
 
 from pydantic.dataclasses import dataclass
@@ -33,7 +34,10 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
 
 
 def drawn(state: State, engine: Engine, fraction: float, number: int) -> list[int]:
-    """Clients of this round, ascending: a fraction of each cluster, drawn separately."""
+    """Clients of this round, ascending: a fraction of each cluster.
+
+    All clusters use one random stream, so those of equal size draw the same positions.
+    """
     clusters = state.positions(list(range(engine.federation.clients)))
     own = (participants(engine, fraction, number, cluster) for cluster in clusters.values())
     return sorted(client for each in own for client in each)
