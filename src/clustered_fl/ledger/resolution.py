@@ -19,7 +19,7 @@ from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.models import RECONSTRUCTING_MODELS
 from clustered_fl.options import validated
 
-CADENCE = {"evaluate_every", "checkpoint_every", "keep_every"}
+CADENCE = {"evaluate_every", "keep_every"}
 """Keys of a run that do not affect its training."""
 
 
