@@ -110,6 +110,16 @@ def test_nothing_runs_twice(whole):
     assert rules(whole.plan("--forcerun", "dataset")) == {"dataset", "partition"}
 
 
+def test_pages_are_written_in_the_folder_of_the_user(whole):
+    whole.make("publish")
+    page = whole.root / "cfl/figures/demo/cfl/README.md"
+    before = page.read_bytes()
+    page.unlink()
+    whole.make("pages")
+    assert page.read_bytes() == before
+    assert not (whole.root / "figures").exists()
+
+
 def test_what_the_user_has_published_is_taken(whole, repository, tmp_path):
     again = Deployed(tmp_path / "again", repository, "cfl/")
     (again.root / "cfl").mkdir()

@@ -116,7 +116,7 @@ rule pages:
 
     # As in `archive`: neither an output nor a benchmark.
     input:
-        guide="docs/add_your_own.md",
+        guide=PLACES.found("docs/add_your_own.md"),
     log:
         f"logs/{PLAN.settings.scale}/pages.log",
     conda:
@@ -126,7 +126,7 @@ rule pages:
         runtime=5,
     params:
         shown=PLAN.shown(),
-        folder=f"figures/{PLAN.settings.scale}",
+        folder=PLACES.made(f"figures/{PLAN.settings.scale}"),
     shell:
         """
         exec &>{log:q}
