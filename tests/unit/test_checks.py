@@ -13,7 +13,7 @@ from clustered_fl.data.registry import read_registry
 from clustered_fl.errors import InputError
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.ledger.written import Ledger
-from clustered_fl.workflow.checks import check, check_claim
+from clustered_fl.workflow.checks import UNPLACED, check, check_claim
 from clustered_fl.workflow.fingerprint import ROOT
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -232,6 +232,20 @@ def test_what_there_is_not_is_named_with_what_is_allowed(checked, place, value, 
 def test_a_grouping_with_a_profiler_must_be_able_to_use_one(checked):
     with pytest.raises(InputError, match="grouping profiled at scale demo: grouping pacfl uses no"):
         checked(changed("groupings/profiled/method", {"name": "pacfl", "clusters": 2}))
+
+
+@pytest.mark.parametrize("name", UNPLACED)
+def test_newcomers_are_not_tested_by_a_grouping_that_places_none(checked, name):
+    content = changed("groupings/groups/encoder", None)
+    run, grouping = content["runs"]["clustered"], content["groupings"]["groups"]
+    grouping["method"] = {"name": name} | ({"clusters": 2} if name == "pacfl" else {})
+    for each in (run, grouping):
+        each["federation"]["newcomers"] = 3
+    checked(content)
+    run["method"]["newcomers"] = True
+    sentence = f"run clustered at scale demo: grouping {name} places no newcomers; drop `newcomers"
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        checked(content)
 
 
 def test_every_measure_refuses_a_mistake_in_its_arguments(ledgers):

@@ -38,6 +38,9 @@ from clustered_fl.workflow.source import read
 OF_A_GROUPING = ("relatedness", "placed", "later")
 """Settings of a method that the job provides and a ledger may not."""
 
+UNPLACED = ("pacfl", "pca_kmeans_hc")
+"""Groupings that place no newcomers, so that a run cannot test these by them."""
+
 Settings = dict[str, Any]
 Registry = Mapping[str, Entry | Composed]
 Part = tuple[str, str, Settings]
@@ -95,12 +98,17 @@ def _require_one_home(ledgers: Mapping[str, Ledger]) -> None:
 def _parts(ledger: Ledger, datasets: Registry) -> Iterator[Part]:
     for scale in SCALES:
         found: dict[str, Settings] = {}
+        groupings = resolved_groupings(ledger, scale)
         for name, run in resolved_runs(ledger, scale).items():
             config = run["config"]
             found[f"run {name}"] = {key: config[key] for key in ("federation", "model", "training")}
             grouped = {"grouping": bool(config["grouping"])}
             found[f"run {name}"] |= {"method": config["method"] | grouped} | _data(config, datasets)
-        for name, grouping in resolved_groupings(ledger, scale).items():
+            if config["grouping"]:
+                by = groupings[config["grouping"]]["config"]["method"].get("name")
+                late = config["method"].get("newcomers"), config["federation"].get("newcomers")
+                found[f"run {name}"]["newcomers"] = {"grouping": by, "tested": all(late)}
+        for name, grouping in groupings.items():
             config = grouping["config"]
             method = config["method"] | {"profiler": bool(config["profiler"])}
             own = {"federation": config["federation"], "grouping": method}
@@ -192,6 +200,14 @@ def _grouping(settings: Settings) -> None:
     call(declared(module, "Settings"), f"grouping {name}", own)
 
 
+def _newcomers(settings: Settings) -> None:
+    name = settings["grouping"]
+    if settings["tested"] and name in UNPLACED:
+        raise InputError(
+            f"grouping {name} places no newcomers; drop `newcomers: true` from the method"
+        )
+
+
 def _encoder(settings: Settings) -> None:
     name, own = _taken(settings, "name")
     known = declared("clustered_fl.models.autoencoder", "AUTOENCODERS")
@@ -240,6 +256,7 @@ CHECKS: dict[str, Callable[[Settings], None]] = {
     "training": _training,
     "method": _method,
     "grouping": _grouping,
+    "newcomers": _newcomers,
     "encoder": _encoder,
     "study": _study,
     "encoder training": _encoder_training,
