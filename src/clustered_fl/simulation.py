@@ -40,7 +40,7 @@ from clustered_fl.models.fit import require_fit
 from clustered_fl.models.inputs import separated
 from clustered_fl.options import call
 from clustered_fl.randomness import generator
-from clustered_fl.records.relatedness import Relatedness
+from clustered_fl.records.relatedness import Relatedness, require_clients
 
 Named = str | Mapping[str, Any]
 """A name, or a dictionary of a name and settings."""
@@ -272,7 +272,8 @@ def train(
         workers: threads; the result does not depend on them.
         evaluate_every: rounds between two tests.
         tell: receives a line after every round.
-    Raises: InputError if a setting is not allowed or does not fit the data.
+    Raises: InputError if a setting is not allowed or does not fit the data, or the grouping is not
+        of these clients.
     """
     if min(rounds, evaluate_every, workers) < 1:
         raise InputError("rounds, evaluate_every and workers must be at least 1")
@@ -283,6 +284,9 @@ def train(
     engine = runs.build_engine(config, clients.dataset, clients.federation, place, workers)
     images, classes = clients.dataset.x.shape[1:], len(clients.dataset.classes)
     require_fit(image_shape=images, classes=classes, **separated(config["model"])[1])
+    if grouping:
+        asked = clients.federation.newcomers if config["method"].get("newcomers") else 0
+        require_clients(grouping, clients.federation.clients, asked)
     run = runs.begin(config, engine, grouping)
     for completed in runs.rounds(run):
         tell(f"round {completed}/{rounds}, {len(run.state.models)} group(s)")

@@ -423,6 +423,23 @@ def test_a_method_that_averages_by_no_grouping_is_given_none(clients):
     assert told == "method fedavg averages by no grouping; drop `grouping:` from the run"
 
 
+def test_a_grouping_of_other_clients_is_refused(arrays, clients):
+    found = clustered_fl.cluster(clients, PACFL)
+    fewer = clustered_fl.federation(*(each[arrays[2] != "ada"] for each in arrays))
+    told = refused(clustered_fl.train, fewer, "one_shot", grouping=found)
+    assert told == "the grouping is of 6 clients; there are 5"
+
+
+def test_a_grouping_that_places_no_newcomers_tests_none(arrays):
+    partition = {"kind": "iid", "clients": 4, "newcomers": 2}
+    clients = clustered_fl.federation(*arrays[:2], partition=partition)
+    found = clustered_fl.cluster(clients, PACFL)
+    method = {"name": "one_shot", "newcomers": True}
+    told = refused(clustered_fl.train, clients, method, grouping=found)
+    assert told == "the grouping is of 0 newcomers; there are 2"
+    assert clustered_fl.train(clients, "one_shot", grouping=found, rounds=1).scores.shape[1] == 4
+
+
 def test_a_client_that_there_is_not_has_no_network(clients):
     trained = train(clients, "fedavg", rounds=1)
     told = refused(trained.network, "gil")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.records.seal import opened, verified
 
@@ -45,6 +46,21 @@ class Relatedness:
     distances: np.ndarray
     signatures: np.ndarray
     points: np.ndarray
+
+
+def require_clients(found: Relatedness, clients: int, newcomers: int) -> None:
+    """Refuse a grouping of other clients.
+
+    Args:
+        newcomers: number of newcomers that it must have placed.
+    Raises: InputError.
+    """
+    for kind, number, wanted in (
+        ("clients", len(found.related), clients),
+        ("newcomers", len(found.placed), newcomers or len(found.placed)),
+    ):
+        if number != wanted:
+            raise InputError(f"the grouping is of {number} {kind}; there are {wanted}")
 
 
 def save(found: Relatedness, folder: Path) -> None:
