@@ -7,6 +7,7 @@ everything, then changes of which only the plan is looked at.
 import json
 import os
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -194,6 +195,17 @@ def test_one_more_run_and_artefact_make_only_themselves(complete):
         plan = complete.plan()
     assert subjects(plan, "figure") == {"cfl_fig5"}
     assert rules(plan) == {"figure", *JUDGED}
+
+
+def test_a_partition_may_have_the_name_of_any_module(complete):
+    folder = complete.package / "data" / "partitions"
+    copy = shutil.copy(folder / "iid.py", folder / "Iid_2.py")
+    federation = {"kind": "Iid_2", "clients": 4, "samples": 20}
+    with complete.changed_ledger("runs/cfl_fig9_fedavg/federation", federation):
+        plan = complete.plan()
+    Path(copy).unlink()
+    (clients,) = subjects(plan, "partition")
+    assert clients.startswith("Iid_2_")
 
 
 def test_what_a_run_is_for_is_no_reason_to_train_it_again(complete):
