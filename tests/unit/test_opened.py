@@ -16,6 +16,7 @@ from playing import NOTEBOOKS, code_cells, is_for_readers, is_parameters, run_no
 
 from clustered_fl.cli import main
 from clustered_fl.errors import InputError
+from clustered_fl.files import write_json
 from clustered_fl.records import archive, index
 from clustered_fl.records.archive import Key
 from clustered_fl.workflow import opened as workflow_opened
@@ -110,15 +111,26 @@ def test_a_copy_is_ready_for_jupyter(tmp_path):
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_what_was_computed_comes_first(tmp_path, repository, elsewhere):
     """In the working directory, or in the repository: Jupyter runs in the notebook's folder."""
-    row = plan_at("desktop").artefacts.records("cfl_fig9").iloc[0]
-    folder = (repository if elsewhere else tmp_path) / row["folder"]
-    folder.mkdir(parents=True)
-    (folder / "record.json").write_text("{}")
+    plan = plan_at("desktop")
+    row = next(plan.artefacts.records("cfl_fig9").itertuples())
+    folder = (repository if elsewhere else tmp_path) / row.folder
+    write_json(folder / "record.json", {"identity": plan.identity(row)})
     known = index.read(opened("cfl_fig9", "desktop")["records"])
     assert known["folder"][0] == str(folder)
     others = known["folder"][1:]
     assert not any(Path(each).is_relative_to(tmp_path) for each in others)
     assert not any(Path(each).is_relative_to(repository) for each in others)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_was_computed_with_other_settings_or_code_is_not_shown(
+    tmp_path, repository, elsewhere
+):
+    row = plan_at("desktop").artefacts.records("cfl_fig9").iloc[0]
+    folder = (repository if elsewhere else tmp_path) / row["folder"]
+    write_json(folder / "record.json", {"identity": "of before"})
+    known = index.read(opened("cfl_fig9", "desktop")["records"])
+    assert not known["folder"].str.startswith(str(folder)).any()
 
 
 @pytest.mark.parametrize(

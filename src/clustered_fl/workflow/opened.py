@@ -11,6 +11,7 @@ from clustered_fl.jobs.notebook import prepare
 from clustered_fl.records import archive, index
 from clustered_fl.records.archive import Key, Packed
 from clustered_fl.records.reading import RECORD
+from clustered_fl.records.seal import read_record
 from clustered_fl.workflow.kinds import FILES
 from clustered_fl.workflow.places import places
 from clustered_fl.workflow.plan import Plan, planned
@@ -35,7 +36,7 @@ def opened(artefact: str, scale: str, folder: Path | None = None) -> dict[str, A
         folder: for records from archives and the notebook's outputs; None for a new one.
     Raises:
         InputError: if the artefact is unknown, or one of its records was neither computed in the
-            working directory or the repository nor published.
+            working directory or the repository, with the present settings and code, nor published.
     """
     plan = plan_at(scale)
     plan.artefacts.require(artefact)
@@ -68,9 +69,9 @@ def edit(artefact: str, scale: str, out: Path) -> None:
 
 
 def _found(plan: Plan, row: Any, artefact: str) -> Packed | Path:
-    """Folder of a record computed here or in the repository, or else the published record."""
+    """Folder of a current record here or in the repository, or else the published record."""
     for place in (Path(row.folder), Path(plan.places.repository, row.folder)):
-        if (place / RECORD).exists():
+        if _is_current(place, plan.identity(row)):
             return place.absolute()
     scale, key = plan.settings.scale, Key(row.kind, row.name, row.seed)
     folders = (plan.places.published(scale, paper) for paper in plan.ledgers)
@@ -83,6 +84,11 @@ def _found(plan: Plan, row: Any, artefact: str) -> Packed | Path:
             "computes them"
         )
     return packed
+
+
+def _is_current(folder: Path, identity: str) -> bool:
+    """Whether a folder has a record that was made with the plan's settings and code."""
+    return (folder / RECORD).exists() and read_record(folder).get("identity") == identity
 
 
 def _is_whole(packed: Packed) -> bool:
