@@ -16,6 +16,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.ledger.settings import Settings
 from clustered_fl.models import model_entry
+from clustered_fl.workflow import clients
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.plan import Plan
 
@@ -178,6 +179,20 @@ def test_same_clients_share_their_drifted_images(plan):
     assert plan.clients.source(clients) == "data/builtin/cifar10.safetensors"
     assert json.loads(plan.clients.settings(clients)) == DRIFTING
     assert len(plan.clients.images_code(clients)) == 16
+
+
+def test_other_code_of_drift_is_another_identity_of_what_trains_on_it(write, monkeypatch):
+    """Archived records are then not taken; the first code adds nothing to an identity."""
+    parts = []
+    for first in (fingerprint(*clients.IMAGES), "that of other code"):
+        monkeypatch.setattr(clients, "FIRST", first)
+        plan = Plan(Settings(papers=["cfl"], archive=False), write(LEDGER).parent)
+        parts.append({n: e.partition for kind in plan.kinds for n, e in kind.entries.items()})
+    changed = {name for name in parts[0] if parts[0][name] != parts[1][name]}
+    configs = {name: entry.config for k in plan.kinds for name, entry in k.entries.items()}
+    drifts = {name for name, each in configs.items() if each.get("federation", {}).get("drift")}
+    assert changed == drifts
+    assert 0 < len(drifts) < len(configs)
 
 
 def test_without_drift_images_are_the_datasets(plan, write):

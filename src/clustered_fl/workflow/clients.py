@@ -15,6 +15,11 @@ from clustered_fl.files import digest
 from clustered_fl.workflow.fingerprint import of_code
 
 Config = dict[str, Any]
+IMAGES = ("clustered_fl.data.own_images", "clustered_fl.data.transforms")
+"""Code that transforms clients' images."""
+FIRST = "f0c07a8f3f466d4e"
+"""Fingerprint of `IMAGES` before it was part of identities. It adds nothing to them, so that the
+records made with it stay valid."""
 
 
 class Clients:
@@ -61,7 +66,7 @@ class Clients:
     def images_code(self, wildcards: Any) -> str:
         """Fingerprint of the code that transforms its clients' images."""
         own = partition_module(self.known[wildcards.clients]["federation"].get("kind", ""))
-        return of_code("clustered_fl.data.own_images", "clustered_fl.data.transforms", own)
+        return of_code(*IMAGES, own)
 
 
 def key_of(config: Config) -> str:
@@ -71,8 +76,13 @@ def key_of(config: Config) -> str:
 
 
 def code_of(config: Config) -> str:
-    """Fingerprint of the code that makes a federation."""
+    """Fingerprint of the code that makes a federation, and its clients' images if they drift.
+
+    Images of another kind come from the partition's module, which is included.
+    """
     kind = partition_module(config["federation"].get("kind", ""))
-    return of_code(
+    code = of_code(
         "clustered_fl.data.partitions:build_federation", "clustered_fl.data.federation", kind
     )
+    drifts = config["federation"].get("drift") is not None
+    return digest([code, images]) if drifts and (images := of_code(*IMAGES)) != FIRST else code
