@@ -90,6 +90,19 @@ def test_without_data_only_what_is_new_is_computed(complete, data):
     assert subjects(plan, "dataset") == {"mnist"}
 
 
+def test_a_dataset_is_replaced_by_making_it_by_name(complete, data):
+    """As docs/running.md says of a more complete mirror."""
+    data.unlink()
+    more = ('"digits": StandIn(digits, (6000, 1000)', '"digits": StandIn(digits, (6000, 1100)')
+    with complete.edited("src/clustered_fl/data/builtin.py", *more):
+        assert "train" not in rules(complete.plan())
+        complete.make(DATA)
+        plan = complete.plan()
+    assert subjects(plan, "train") == {"cfl_fig9 0", "cfl_fig9_fedavg 0"}
+    complete.make(DATA)
+    assert complete.plan() == set()
+
+
 def test_other_data_are_a_reason_once(complete, data):
     known = datasets.load(data)
     datasets.save(with_images(known, known.x // 2, ""), data)
