@@ -31,10 +31,9 @@ class Enlarging(nn.Module):
         self.convolution, size = convolution, convolution.kernel_size[0]
         # Tap d of a kernel moves a pixel d places on: pixel 2 y + p of the result sees pixel
         # (2 y + p - d) // 2 of the small image.
-        seen = torch.tensor([[(place - tap) // 2 for tap in range(size)] for place in (0, 1)])
-        self.reach = -int(seen.min())
-        taps = functional.one_hot(seen + self.reach, self.reach + 1)
-        self.sums = taps.to(convolution.weight)
+        self.reach = size // 2
+        seen = [[(place - tap) // 2 + self.reach for tap in range(size)] for place in (0, 1)]
+        self.sums = torch.eye(self.reach + 1)[torch.tensor(seen)].to(convolution.weight)
 
     def forward(self, images: Tensor) -> Tensor:
         """Map images [batch, channels, side, side] to images of twice the side and a margin."""
