@@ -227,8 +227,8 @@ def over_fedavg(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
 
 def clients_behind(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
     """Largest final loss of accuracy of a client against FedAvg, and fraction with any loss."""
-    both = evidence.run(cfl), evidence.run(fedavg)
-    ours, theirs = (map(run.tested, run.scores().iloc[-1]) for run in both)
+    each = evidence.run(cfl), evidence.run(fedavg)
+    ours, theirs = (map(run.tested, run.scores().iloc[-1]) for run in each)
     lost = pd.Series(map(sub, theirs, ours), dtype=object)
     return {"largest loss": lost.max(), "share with a loss": float((lost > 0).mean())}
 

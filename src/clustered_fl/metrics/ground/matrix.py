@@ -53,50 +53,40 @@ def matrix(
     the agreement), `MEASURES`; gain is measured against the row `baseline`.
     """
     done = computed(cells, records)
+    runs = [_by_seed(cell, records) for cell in done]
     lines = [
-        {"setting": cell["column"], "method": cell["row"]}
-        | _of_runs(cell, records)
+        {"setting": cell["column"], "method": cell["row"], "seeds": len(own)}
+        | own.mean().to_dict()
         | _grouped(cell, records, columns[cell["column"]]["truth"])
-        for cell in done
+        for cell, own in zip(done, runs, strict=True)
     ]
     names = ["setting", "method", "seeds", "trials", *MEASURES]
     table = pd.DataFrame(lines, columns=[name for name in names if name not in OF_BOTH])
-    found = gains(done, records, baseline)
+    found = _gains(done, [own["accuracy"] for own in runs], baseline)
     spread = [float(gain.std()) for gain in found]
     return table.assign(gain=[float(gain.mean()) for gain in found], spread=spread)[names]
 
 
-def gains(cells: Sequence[Cell], records: pd.DataFrame, baseline: str) -> list[pd.Series]:
+def _gains(cells: Sequence[Cell], scores: Sequence[pd.Series], baseline: str) -> list[pd.Series]:
     """Gain of each cell over the row `baseline` of its column, in points, by their common seeds.
 
     Runs of one seed share their clients and their initial model, so a gain is that of a seed.
     """
-    scores = {cell["run"]: _by_seed(cell["run"], records) for cell in cells}
-    base = {cell["column"]: scores[cell["run"]] for cell in cells if cell["row"] == baseline}
+    pairs = list(zip(cells, scores, strict=True))
+    base = {cell["column"]: own for cell, own in pairs if cell["row"] == baseline}
     none = pd.Series(dtype=float)
-    return [(scores[cell["run"]] - base.get(cell["column"], none)).dropna() for cell in cells]
+    return [(own - base.get(cell["column"], none)).dropna() for cell, own in pairs]
 
 
-def _by_seed(run: str, records: pd.DataFrame) -> pd.Series:
-    """Accuracy of a run by seed, in %, as in `matrix`."""
-    return pd.Series(
-        {
-            seed: at_budget(accuracy.client_scores(folder)).mean()
-            for _, seed, folder in index.each(index.chosen(records, "run", run))
-        }
-    )
-
-
-def _of_runs(cell: Cell, records: pd.DataFrame) -> dict[str, float]:
-    """Means over the seeds of what a run has brought and cost."""
-    found = []
+def _by_seed(cell: Cell, records: pd.DataFrame) -> pd.DataFrame:
+    """What a run has brought and cost, by seed: columns `OF_RUNS`."""
+    found = {}
     for _, seed, folder in index.each(index.chosen(records, "run", cell["run"])):
         scores = accuracy.client_scores(folder)
         last, clients = at_budget(scores), len(load_record(folder)["groups"])
         brought = (last.mean(), last.var(ddof=0), worst_tenth(last.to_numpy()), converged(scores))
-        found.append((*brought, sent(cell, records, seed) / clients / 1e6))
-    means = pd.DataFrame(found, columns=list(OF_RUNS)).mean()
-    return {"seeds": len(found)} | {name: float(value) for name, value in means.items()}
+        found[seed] = (*brought, sent(cell, records, seed) / clients / 1e6)
+    return pd.DataFrame.from_dict(found, orient="index", columns=list(OF_RUNS))
 
 
 def worst_tenth(values: np.ndarray) -> float:
