@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from clustered_fl.engine import convolution_kernels as kernels
+from clustered_fl.engine import pooling_kernels
+from clustered_fl.engine import winograd_kernels as winograd
 from clustered_fl.engine.convolution_kernels import MARGIN, TAPS, Images, Kernels
+from clustered_fl.engine.vectors import LANES
 
 SHAPES = [  # channels, outputs, height, width
     (1, 6, 28, 28),
@@ -62,7 +65,21 @@ class Memory:
             self.flat[first : first + len(line)] = line
 
 
-def run(image, weight, bias, grad, padding=0):
+class Sums:
+    """The functions of `winograd_kernels`, with scratch memory full of rubbish."""
+
+    def __init__(self, channels, outputs, side, batch):
+        self.used = winograd.room(channels, outputs, side, batch)
+        self.scratch = np.full(self.used + LANES, np.nan, np.float32)
+
+    def correlate(self, *arguments):
+        winograd.correlate(*arguments, self.scratch)
+
+    def weight_gradient(self, *arguments):
+        winograd.weight_gradient(*arguments, self.scratch)
+
+
+def run(image, weight, bias, grad, padding=0, by=kernels):
     """What `literal` gives, by our loops."""
     (channels, height, width, batch), outputs = image.shape, len(bias)
     side, values, slopes = 2 * padding - MARGIN, Memory(), Memory()
@@ -76,15 +93,16 @@ def run(image, weight, bias, grad, padding=0):
     z = dz._replace(margin=0)
     values.put(images, image)
     slopes.put(pooled, grad)
-    flat, size = weight.contiguous().numpy().ravel(), channels * TAPS**2
+    size = channels * TAPS**2
+    flat = np.append(weight.contiguous().numpy(), np.full(LANES, np.nan, np.float32))
     forward = Kernels(0, outputs, size, TAPS**2, TAPS, 1)
-    kernels.correlate(values.flat, images, flat, forward, bias.numpy(), batch, values.flat, z)
-    kernels.pool(values.flat, z, batch, pooled)
-    kernels.unpool(values.flat, z, pooled, slopes.flat, batch, dz)
+    by.correlate(values.flat, images, flat, forward, bias.numpy(), batch, values.flat, z)
+    pooling_kernels.pool(values.flat, z, batch, pooled)
+    pooling_kernels.unpool(values.flat, z, pooled, slopes.flat, batch, dz)
     back, none = Kernels(24, channels, TAPS**2, size, -TAPS, -1), np.zeros(channels, np.float32)
-    kernels.correlate(slopes.flat, dz, flat, back, none, batch, slopes.flat, images)
+    by.correlate(slopes.flat, dz, flat, back, none, batch, slopes.flat, images)
     dweight, dbias = np.empty(weight.shape, np.float32), np.empty(outputs, np.float32)
-    kernels.weight_gradient(values.flat, images, slopes.flat, dz, batch, dweight)
+    by.weight_gradient(values.flat, images, slopes.flat, dz, batch, dweight)
     kernels.bias_gradient(slopes.flat, dz, dbias)
     found = values.view(pooled, batch), slopes.view(images, batch), dweight, dbias
     return [torch.from_numpy(part.copy()) for part in found]
@@ -119,6 +137,40 @@ def assert_same(found, expected, tolerance):
 def test_layer_equals_torch_to_rounding(shape, batch, padding):
     arguments = draw(shape, batch, seed=batch, padding=padding)
     assert_same(run(*arguments, padding), literal(*arguments, padding), 1e-5)
+
+
+@pytest.mark.parametrize("padding", [0, 1, 2])
+@pytest.mark.parametrize("batch", [1, 3, 10, 50])
+@pytest.mark.parametrize("shape", [(16, 16, 6, 6), (32, 64, 14, 14), (17, 20, 16, 10)], ids=str)
+def test_sums_of_rows_give_the_layer_to_rounding_within_their_room(shape, batch, padding):
+    arguments, by = draw(shape, batch, seed=batch, padding=padding), Sums(*shape[:3], batch)
+    assert_same(run(*arguments, padding, by), literal(*arguments, padding), 1e-5)
+    assert np.isnan(by.scratch[by.used :]).all()
+
+
+def test_sums_of_rows_round_three_times_as_much_as_products():
+    image, weight, bias, _ = draw((32, 64, 14, 14), 10, seed=0)
+    exact = functional.conv2d(image.permute(3, 0, 1, 2).double(), weight.double(), bias.double())
+    expected = functional.max_pool2d(functional.relu(exact), 2).permute(1, 2, 3, 0)
+    grad = torch.zeros(expected.shape)
+    direct = run(image, weight, bias, grad)[0] - expected
+    sums = run(image, weight, bias, grad, by=Sums(32, 64, 14, 10))[0] - expected
+    assert 1 < sums.norm() / direct.norm() < 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_minimal_filtering_is_a_correlation(seed):
+    image, kernel, products = (each.astype(float) for each in winograd.factors())
+    rng = np.random.default_rng(seed)
+    x, w = rng.standard_normal(winograd.ROWS), rng.standard_normal(TAPS)
+    found = products @ ((kernel @ w) * (image @ x))
+    np.testing.assert_allclose(found, np.correlate(x, w, "valid"), rtol=0, atol=1e-5)
+
+
+def test_only_layers_with_many_channels_and_outputs_are_computed_by_sums():
+    layers = [(1, 32), (6, 16), (16, 6), (15, 64), (16, 16), (32, 64)]
+    assert [winograd.pays(*layer) for layer in layers] == [False] * 4 + [True] * 2
+    assert [winograd.room(*layer, 14, 10) > 0 for layer in layers] == [False] * 4 + [True] * 2
 
 
 layers = st.tuples(

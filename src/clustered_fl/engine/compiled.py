@@ -17,8 +17,10 @@ from clustered_fl.engine import (
     convolution_kernels,
     dense_kernels,
     layout,
+    pooling_kernels,
     update_kernels,
     vectors,
+    winograd_kernels,
 )
 from clustered_fl.engine.compiled_kernels import Data, epoch_trainer, scorer
 from clustered_fl.engine.convolution_kernels import MARGIN
@@ -36,10 +38,21 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-_MODULES = compiled_kernels, convolution_kernels, dense_kernels, layout, update_kernels, vectors
+_MODULES = (
+    compiled_kernels,
+    convolution_kernels,
+    dense_kernels,
+    layout,
+    pooling_kernels,
+    update_kernels,
+    vectors,
+    winograd_kernels,
+)
 _CODE = digest([getsource(module) for module in (*_MODULES, dropout)])
 train_epoch, score = epoch_trainer(_CODE), scorer(_CODE)
 place, moved = carriers(_CODE)
+SCORED = 50
+"""Rows per forward pass of a test, at least. LEAF's 26 MB of weights are read in each of them."""
 
 
 class _Bench:
@@ -48,7 +61,8 @@ class _Bench:
     def __init__(self, workload: Workload) -> None:
         task, batch = workload.task, workload.settings.batch_size
         largest = min(batch, max(len(rows) for rows in workload.federation.train))
-        self.plan, self.batch = plan(workload.network, task.x.shape[2], largest), largest
+        self.batch = max(largest, SCORED)
+        self.plan = plan(workload.network, task.x.shape[2], self.batch)
         model = self.plan.parameters
         squares = model if workload.settings.optimiser == "adam" else 0
         sizes = [model, model, squares, model, *[self.plan.activations] * 2, self.plan.scratch]

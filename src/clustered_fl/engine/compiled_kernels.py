@@ -1,7 +1,8 @@
 """A client's epoch as one compiled call; `engine.compiled` prepares the arguments.
 
-Activations are [channels, height, width * batch] in convolutions (`convolution_kernels`) and
-[batch, units] in the dense layers that follow (`dense_kernels`).
+Activations are [channels, height, width * batch] in convolutions (`convolution_kernels`,
+`winograd_kernels`, `pooling_kernels`) and [batch, units] in the dense layers that follow
+(`dense_kernels`).
 """
 
 from collections.abc import Callable
@@ -10,12 +11,18 @@ from typing import NamedTuple
 from numba import float32, njit
 from numpy import ndarray
 
-from clustered_fl.engine import convolution_kernels, dense_kernels
+from clustered_fl.engine import (
+    convolution_kernels,
+    dense_kernels,
+    pooling_kernels,
+    winograd_kernels,
+)
 from clustered_fl.engine.convolution_kernels import MARGIN, TAPS, Kernels, pitch, square
 from clustered_fl.engine.dense_kernels import compiled, filled, grouped, hashed, stride
 from clustered_fl.engine.layout import Buffers
 from clustered_fl.engine.update_kernels import Rule, Weights, after, step
 from clustered_fl.engine.vectors import LANES, load
+from clustered_fl.engine.winograd_kernels import pays
 from clustered_fl.models.dropout import WORD
 from clustered_fl.models.numerics import NUMERICS
 
@@ -91,9 +98,13 @@ def _convolve(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN0
     weights, values = buffers.weights.parameters, buffers.values
     kernels = Kernels(layer.weight, layer.outputs, size, TAPS**2, TAPS, 1)
     bias = weights[layer.bias : layer.bias + layer.outputs]
-    convolution_kernels.correlate(values, images, weights, kernels, bias, count, values, z)
+    what = values, images, weights, kernels, bias, count, values, z
+    if pays(layer.inputs, layer.outputs):
+        winograd_kernels.correlate(*what, buffers.scratch)
+    else:
+        convolution_kernels.correlate(*what)
     pooled = square(layer.output, layer.outputs, z.height // 2, after.padding, count)
-    convolution_kernels.pool(values, z, count, pooled)
+    pooling_kernels.pool(values, z, count, pooled)
 
 
 @compiled
@@ -102,16 +113,23 @@ def _convolve_back(layer, after, buffers: Buffers, count: int, rule: Rule, first
     (images, z, dz), size = _images(layer, count), layer.inputs * TAPS**2
     values, slopes, weights = buffers.values, buffers.slopes, buffers.weights
     pooled = square(layer.output, layer.outputs, z.height // 2, after.padding, count)
-    convolution_kernels.unpool(values, z, pooled, slopes, count, dz)
+    pooling_kernels.unpool(values, z, pooled, slopes, count, dz)
     gradient = buffers.scratch[: stride(layer.outputs * size)]
-    gradient[:] = 0
+    gradient[:], room = 0, buffers.scratch[len(gradient) :]
     if not first:
         end = layer.weight + TAPS**2 - 1  # flipped kernels are read backwards
         kernels = Kernels(end, layer.inputs, TAPS**2, size, -TAPS, -1)
         held, none = weights.parameters, gradient[: layer.inputs]
-        convolution_kernels.correlate(slopes, dz, held, kernels, none, count, slopes, images)
+        what = slopes, dz, held, kernels, none, count, slopes, images
+        if pays(layer.inputs, layer.outputs):
+            winograd_kernels.correlate(*what, room)
+        else:
+            convolution_kernels.correlate(*what)
     out = _part(gradient, 0, (layer.outputs, layer.inputs, TAPS, TAPS))
-    convolution_kernels.weight_gradient(values, images, slopes, dz, count, out)
+    if pays(layer.inputs, layer.outputs):
+        winograd_kernels.weight_gradient(values, images, slopes, dz, count, out, room)
+    else:
+        convolution_kernels.weight_gradient(values, images, slopes, dz, count, out)
     _step(weights, layer.weight, gradient, rule)
     bias = buffers.scratch[: stride(layer.outputs)]
     bias[:] = 0

@@ -1,4 +1,4 @@
-"""5 x 5 convolution, ReLU and 2 x 2 max-pooling on the CPU, forward and backward.
+"""5 x 5 convolution on the CPU, forward and backward.
 
 PyTorch's convolutions are optimised for more channels than the 1 to 16 of these papers. With the
 samples of a batch as the innermost axis, each tap of a kernel multiplies one weight with a run of
@@ -16,17 +16,7 @@ from numba.extending import register_jitable
 from numpy import ndarray
 
 from clustered_fl.engine.dense_kernels import compiled, stride
-from clustered_fl.engine.vectors import (
-    LANES,
-    fma,
-    larger,
-    load,
-    splat,
-    spread,
-    store,
-    total,
-    where_equal,
-)
+from clustered_fl.engine.vectors import LANES, fma, load, splat, spread, store, total
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
@@ -100,27 +90,43 @@ def correlate(
 
     If the number of outputs is not a multiple of `BLOCK`, the last output is computed repeatedly.
     """
-    run = result.width * batch
     for o in range(0, kernels.outputs, BLOCK):
-        p, q = min(o + 1, kernels.outputs - 1), min(o + 2, kernels.outputs - 1)
-        outputs, start = (o, p, q), (bias[o], bias[p], bias[q])
+        outputs = block(o, kernels.outputs)
+        start = bias[outputs[0]], bias[outputs[1]], bias[outputs[2]]
         for y in range(result.height):
             seen = max(0, images.margin - y), min(TAPS, images.height + images.margin - y)
             first = images.first + (y - images.margin) * images.pitch
-            place = result.first + y * result.pitch + result.margin * batch
-            for i in range(0, run, 4 * LANES):
-                what = source, first + i, images, weights, kernels, outputs, start, seen, batch
-                if run - i > 3 * LANES:
-                    _four(*what, out, place + i, result)
-                    continue
-                for j in range(i, run, LANES):
-                    what = source, first + j, images, weights, kernels, outputs, start, seen, batch
-                    _one(*what, out, place + j, result)
+            what = source, first, images, weights, kernels, outputs, start, seen, batch
+            correlate_row(what, out, result.first + y * result.pitch, result)
+
+
+@register_jitable
+def block(first: int, outputs: int) -> tuple[int, int, int]:
+    """`BLOCK` outputs from `first` on, the last one repeated if there are fewer."""
+    return first, min(first + 1, outputs - 1), min(first + 2, outputs - 1)
+
+
+@compiled
+def correlate_row(what: tuple, out: ndarray, row: int, result: Images) -> None:
+    """Compute the row of three outputs that begins at `row`; `what` is as in `_four`."""
+    source, first, images, weights, kernels, outputs, start, seen, batch = what
+    run, place = result.width * batch, row + result.margin * batch
+    for i in range(0, run, 4 * LANES):
+        here = source, first + i, images, weights, kernels, outputs, start, seen, batch
+        if run - i > 3 * LANES:
+            _four(*here, out, place + i, result)
+            continue
+        for j in range(i, run, LANES):
+            here = source, first + j, images, weights, kernels, outputs, start, seen, batch
+            _one(*here, out, place + j, result)
 
 
 @compiled
 def _four(source, first, images, weights, kernels, outputs, start, seen, batch, out, place, result):  # noqa: ANN001, ANN202
-    """Compute four vectors of each of three outputs."""
+    """Compute four vectors of each of three outputs.
+
+    Their sums begin at `start` and use kernel rows from `seen[0]` to before `seen[1]`.
+    """
     o, p, q = outputs
     a0 = a1 = a2 = a3 = splat(start[0])
     b0 = b1 = b2 = b3 = splat(start[1])
@@ -177,15 +183,25 @@ def weight_gradient(
 ) -> None:
     """Write the weight gradient to `out` [O, C, 5, 5]: products of `slopes` and shifted images."""
     for o in range(0, grad.channels, BLOCK):
-        p, q = min(o + 1, grad.channels - 1), min(o + 2, grad.channels - 1)
+        outputs = block(o, grad.channels)
         for c in range(images.channels):
             for tap in range(TAPS):
-                rows = out[o, c, tap], out[p, c, tap], out[q, c, tap]
-                _products(values, images, c, tap, slopes, grad, (o, p, q), batch, rows)
+                rows = out[outputs[0], c, tap], out[outputs[1], c, tap], out[outputs[2], c, tap]
+                row_products(values, images, c, tap, slopes, grad, outputs, batch, rows)
 
 
 @compiled
-def _products(values, images, channel, tap, slopes, grad, outputs, batch, rows):  # noqa: ANN001, ANN202
+def row_products(
+    values: ndarray,
+    images: Images,
+    channel: int,
+    tap: int,
+    slopes: ndarray,
+    grad: Images,
+    outputs: tuple[int, int, int],
+    batch: int,
+    rows: tuple[ndarray, ...],
+) -> None:
     """Products of three outputs with one channel and kernel row, for its five columns."""
     a0 = a1 = a2 = a3 = a4 = splat(float32(0))
     b0 = b1 = b2 = b3 = b4 = splat(float32(0))
@@ -208,70 +224,6 @@ def _products(values, images, channel, tap, slopes, grad, outputs, batch, rows):
     for n in range(BLOCK):
         for column in range(TAPS):
             rows[n][column] = total(sums[n][column])
-
-
-@compiled
-def pool(values: ndarray, z: Images, batch: int, out: Images) -> None:
-    """ReLU and 2 x 2 max-pooling of `z`, with a zero margin around the result."""
-    zero = splat(float32(0))
-    for o in range(out.channels):
-        for y in range(out.height):
-            top = z.first + (o * z.height + 2 * y) * z.pitch
-            row = out.first + (o * out.height + y) * out.pitch
-            left, right = out.margin * batch, (out.margin + out.width) * batch
-            # What is written behind a run is put right by the next run, or by the zeros at the end.
-            for x in range(out.width):
-                place = row + left + x * batch
-                for i in range(top + 2 * x * batch, top + (2 * x + 1) * batch, LANES):
-                    low = i + z.pitch
-                    a = larger(load(values, i), load(values, i + batch))
-                    b = larger(load(values, low), load(values, low + batch))
-                    store(values, place, larger(larger(a, b), zero))
-                    place += LANES
-            values[row : row + left] = 0
-            values[row + right : row + out.pitch] = 0
-
-
-@compiled
-def unpool(
-    values: ndarray, z: Images, pooled: Images, slopes: ndarray, batch: int, dz: Images
-) -> None:
-    """Pass each window's gradient to its first maximum, unless ReLU cut it."""
-    for o in range(z.channels):
-        for y in range(pooled.height):
-            row = pooled.first + (o * pooled.height + y) * pooled.pitch + pooled.margin * batch
-            above = z.first + (o * z.height + 2 * y) * z.pitch
-            top = dz.first + (o * dz.height + 2 * y) * dz.pitch
-            low, left, right = top + dz.pitch, dz.margin * batch, (dz.margin + dz.width) * batch
-            # What is written behind a run is put right by the next run, or by the zeros at the end.
-            for x in range(pooled.width):
-                window = above + 2 * x * batch, z.pitch, batch
-                place, out = row + x * batch, left + 2 * x * batch
-                for i in range(0, batch, LANES):
-                    shares = _shares(values, slopes, place + i, window, i)
-                    store(slopes, top + out + i, shares[0])
-                    store(slopes, low + out + i, shares[2])
-                for i in range(0, batch, LANES):
-                    shares = _shares(values, slopes, place + i, window, i)
-                    store(slopes, top + out + batch + i, shares[1])
-                    store(slopes, low + out + batch + i, shares[3])
-            for start in (top, low):
-                slopes[start : start + left] = 0
-                slopes[start + right : start + dz.pitch] = 0
-
-
-@compiled
-def _shares(values: ndarray, slopes: ndarray, place: int, window: tuple[int, int, int], i: int):  # noqa: ANN202
-    """The parts of the gradients at `place` that go to the four corners of their windows."""
-    (first, pitch, batch), minus = window, splat(float32(-1))
-    p, rest = load(values, place), load(slopes, place)
-    rest = fma(minus, where_equal(p, splat(float32(0)), rest), rest)
-    a = where_equal(load(values, first + i), p, rest)
-    rest = fma(minus, a, rest)
-    b = where_equal(load(values, first + batch + i), p, rest)
-    rest = fma(minus, b, rest)
-    c = where_equal(load(values, first + pitch + i), p, rest)
-    return a, b, c, fma(minus, c, rest)
 
 
 @compiled

@@ -12,6 +12,7 @@ from torch import nn
 from clustered_fl.engine.convolution_kernels import MARGIN, TAPS, pitch
 from clustered_fl.engine.dense_kernels import compiled, filled, grouped, stride
 from clustered_fl.engine.update_kernels import Weights
+from clustered_fl.engine.winograd_kernels import room
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
@@ -29,7 +30,7 @@ class Buffers(NamedTuple):
     Attributes:
         weights: the model, the optimiser's means, and the start model.
         values, slopes: activations of one batch, and their gradients.
-        scratch: for one layer's weight gradient.
+        scratch: for one layer's weight gradient, and room for `winograd_kernels`.
     """
 
     weights: Weights
@@ -76,7 +77,7 @@ def plan(network: nn.Module, side: int, batch: int) -> Plan:
         z = activations.take(outputs * side_ * pitch(side_, MARGIN - padding, batch))
         output = activations.take(outputs * side_ // 2 * pitch(side_ // 2, padding, batch))
         layers.append((inputs, outputs, side, padding, weight, bias, place, z, output))
-        sizes.append(layer.weight.numel())
+        sizes.append(stride(layer.weight.numel()) + room(inputs, outputs, side, batch))
         place, side = output, side_ // 2
     for n, layer in enumerate(network.layers):
         outputs, inputs = layer.out_features, layer.in_features
