@@ -7,7 +7,7 @@ import torch
 from clustered_fl.engine.averaging import COLUMNS, SPARSE, parts, weighted_sums
 
 CPU = torch.device("cpu")
-DENSITIES = [0.0, SPARSE / 2, SPARSE * 2, 1.0]
+DENSITIES = [0.0, SPARSE / 2, SPARSE * 2, 1 - SPARSE / 2, 1.0]
 
 
 def shares_of(density: float, groups: int = 40, n: int = 50) -> np.ndarray:
@@ -28,6 +28,38 @@ def test_sums_are_those_of_a_loop(density, transposed):
         expected[group] += shares[group, client] * vectors[client].numpy().astype(np.float64)
     assert found.dtype == torch.float32
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
+
+
+def means_of(density: float) -> np.ndarray:
+    """Rows that are means of different vectors, whose weights differ by a factor only."""
+    rng = np.random.default_rng(1)
+    raw = rng.uniform(1, 300, 50) * (rng.random((40, 50)) < density)
+    return raw / raw.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("density", [1 - SPARSE / 2, 0.99, 1.0])
+def test_means_of_nearly_all_are_those_of_a_loop(density):
+    shares, vectors = means_of(density), torch.randn(50, 33)
+    found = weighted_sums(shares, CPU)
+    assert found.__name__ == "<lambda>"  # not the full product
+    expected = shares @ vectors.double().numpy()
+    np.testing.assert_allclose(found(vectors).numpy(), expected, atol=1e-6)
+
+
+def test_rows_with_weights_of_their_own_are_multiplied_in_full():
+    shares, vectors = means_of(0.95), torch.randn(50, 33)
+    shares[3, np.flatnonzero(shares[3])[0]] *= 1.001
+    found = weighted_sums(shares, CPU)
+    assert found.__name__ == "__matmul__"
+    np.testing.assert_allclose(found(vectors).numpy(), shares @ vectors.numpy(), atol=1e-6)
+
+
+def test_a_row_that_shares_nothing_with_the_fullest_is_multiplied_in_full():
+    shares, vectors = means_of(1.0), torch.randn(50, 33)
+    shares[:-1, -1], shares[-1] = 0, np.eye(50)[-1]
+    shares[:-1] /= shares[:-1].sum(1, keepdims=True)
+    found = weighted_sums(shares, CPU)(vectors)
+    np.testing.assert_allclose(found.numpy(), shares @ vectors.numpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize("density", DENSITIES[1:])

@@ -2,7 +2,8 @@
 
 With one model per client and few related clients, most weights are zero: in Scenario 4 of FLT, 94 %
 of 2,400 x 480. A product that skips them takes a third of the time there, and as long as the full
-product at 80 %.
+product at 80 %. With PCA+kM+HC 2 % are zero; subtracting what is absent from the sum over all takes
+a fifth of the time there.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +20,8 @@ __numerics__ = NUMERICS
 COLUMNS = 2**12
 """Parameters summed at a time, so that they stay in cache and memory does not hold all sums."""
 SPARSE = 0.15
-"""Largest share of weights other than zero at which zeros are skipped."""
+"""Largest share of weights other than zero at which zeros are skipped, and of zeros at which what
+is absent is subtracted."""
 
 
 def parts(parameters: int) -> Iterator[slice]:
@@ -34,7 +36,34 @@ def weighted_sums(shares: np.ndarray, device: torch.device) -> Callable[[Tensor]
     On a GPU it is always the full product.
     """
     full = torch.from_numpy(shares).to(device, torch.float32)
-    if device.type != "cpu" or np.count_nonzero(shares) > SPARSE * shares.size:
-        return full.__matmul__
-    sparse = csr_array(full.numpy())
+    few = SPARSE * shares.size
+    if device.type == "cpu" and np.count_nonzero(shares) <= few:
+        return _skipping_zeros(full.numpy())
+    if device.type == "cpu" and np.count_nonzero(shares == 0) <= few:
+        return _subtracting_absent(shares) or full.__matmul__
+    return full.__matmul__
+
+
+def _skipping_zeros(shares: np.ndarray) -> Callable[[Tensor], Tensor]:
+    sparse = csr_array(shares)
     return lambda vectors: torch.from_numpy(sparse @ vectors.contiguous().numpy())
+
+
+def _subtracting_absent(shares: np.ndarray) -> Callable[[Tensor], Tensor] | None:
+    """Each row from the sum over all, minus the few vectors whose weight is zero.
+
+    None unless the rows are means with the same weights, up to a factor, of different vectors.
+    """
+    present = shares > 0
+    fullest = shares[present.sum(1).argmax()]
+    common = shares @ (fullest > 0)
+    if not common.all():
+        return None
+    factors = (present @ fullest) / common
+    weights = (shares * factors[:, None]).max(0)
+    if not np.allclose(shares * factors[:, None], present * weights, rtol=1e-9, atol=0):
+        return None
+    every, scale = (torch.from_numpy(each).float() for each in (weights, 1 / factors))
+    absent = np.where(present, 0, -weights) / factors[:, None]
+    sparse = _skipping_zeros(absent.astype(np.float32))
+    return lambda vectors: sparse(vectors).addr_(scale, every @ vectors)
