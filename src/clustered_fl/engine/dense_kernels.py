@@ -10,8 +10,8 @@ from numba import float32, njit
 from numba.extending import register_jitable
 from numpy import ndarray
 
-from clustered_fl.engine.update_kernels import Rule, Weights, step
-from clustered_fl.engine.vectors import LANES, fma, load, splat, spread, store, total
+from clustered_fl.engine.update_kernels import Rule, Weights, averages, step
+from clustered_fl.engine.vectors import LANES, fetch, fma, load, splat, spread, store, total
 from clustered_fl.models.dropout import WORD, mixed
 from clustered_fl.models.numerics import NUMERICS
 
@@ -26,6 +26,8 @@ HELD = 2**16
 second-level cache, and `BLOCK` samples into the first."""
 WIDE = 1024
 """Inputs beyond which `BLOCK` samples do not fit into the first-level cache."""
+AHEAD = 4 * LANES
+"""How far ahead of a step on wide layers its weights are fetched."""
 COLUMNS = 2**15
 """Inputs of all samples together that `descend` processes at once. With their gradients they fit
 into the second-level cache, and ten samples of 3,136 inputs need a single pass over the outputs."""
@@ -147,12 +149,24 @@ def descend(
         for o in range(0, outputs, ROWS):
             for i in range(begin, min(begin + part, width), 2 * LANES):
                 here = first + o * width + i
+                if width > WIDE:
+                    _fetch(weights, here + AHEAD, width, rule)
                 if wanted:
                     _pass_on(slopes, o, weights.parameters, here, width, back, i)
                 gradients = _gradients(slopes, o, inputs, width, i)
                 for n in range(ROWS):
                     step(weights, here + n * width, gradients[2 * n], rule)
                     step(weights, here + n * width + LANES, gradients[2 * n + 1], rule)
+
+
+@compiled
+def _fetch(weights: Weights, place: int, width: int, rule: Rule) -> None:
+    """Fetch what a step on `ROWS` outputs and two vectors of inputs reads."""
+    for n in range(ROWS):
+        for i in (place + n * width, place + n * width + LANES):
+            fetch(weights.parameters, i)
+            if averages(rule):
+                fetch(weights.first, i)
 
 
 @compiled

@@ -69,6 +69,11 @@ def move(weights: Weights, i: int, parameters: VECTOR, gradient: VECTOR, rule: R
     raise NotImplementedError
 
 
+def averages(rule: Rule) -> bool:
+    """Whether a step reads means of gradients; for compiled code only."""
+    raise NotImplementedError
+
+
 @njit
 def step(weights: Weights, i: int, gradient: VECTOR, rule: Rule) -> None:
     """A step in place on the `LANES` parameters from `i` on.
@@ -114,6 +119,14 @@ def _corrected(rule, steps):  # noqa: ANN001, ANN202
     return Adam(rule.rate, rule.proximal, rule.dropout, rule.betas, rule.epsilon, bias)
 
 
+def _always(rule):  # noqa: ANN001, ANN202
+    return True
+
+
+def _with_momentum(rule):  # noqa: ANN001, ANN202
+    return rule.momentum > 0
+
+
 def _is_adam(rule: types.Type) -> bool:
     return getattr(rule, "instance_class", None) is Adam
 
@@ -126,3 +139,8 @@ def _move(weights, i, parameters, gradient, rule):  # noqa: ANN001, ANN202
 @overload(after)
 def _after(rule, steps):  # noqa: ANN001, ANN202
     return _corrected if _is_adam(rule) else _same
+
+
+@overload(averages)
+def _averages(rule):  # noqa: ANN001, ANN202
+    return _always if _is_adam(rule) else _with_momentum

@@ -60,6 +60,25 @@ def load(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
 
 
 @intrinsic
+def fetch(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
+    """Move the numbers from `index` on into the first-level cache, without waiting.
+
+    Processors do this for what is read in order, but not beyond a page of 4 KB. `index` may be
+    beyond the end.
+    """
+
+    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+        place = builder.bitcast(_place(builder, *arguments), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [place.type, *[ir.IntType(32)] * 3])
+        call = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
+        to_write, near, data = (ir.IntType(32)(value) for value in (1, 3, 1))
+        builder.call(call, [place, to_write, near, data])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), code
+
+
+@intrinsic
 def spread(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
     """A vector filled with `array[index]`; negative indices are not supported."""
 
