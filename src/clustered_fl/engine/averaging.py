@@ -36,10 +36,10 @@ def weighted_sums(shares: np.ndarray, device: torch.device) -> Callable[[Tensor]
     On a GPU it is always the full product.
     """
     full = torch.from_numpy(shares).to(device, torch.float32)
-    few = SPARSE * shares.size
-    if device.type == "cpu" and np.count_nonzero(shares) <= few:
+    present, few = np.count_nonzero(shares), SPARSE * shares.size
+    if device.type == "cpu" and present <= few:
         return _skipping_zeros(full.numpy())
-    if device.type == "cpu" and np.count_nonzero(shares == 0) <= few:
+    if device.type == "cpu" and shares.size - present <= few:
         return _subtracting_absent(shares) or full.__matmul__
     return full.__matmul__
 
@@ -60,8 +60,9 @@ def _subtracting_absent(shares: np.ndarray) -> Callable[[Tensor], Tensor] | None
     if not common.all():
         return None
     factors = (present @ fullest) / common
-    weights = (shares * factors[:, None]).max(0)
-    if not np.allclose(shares * factors[:, None], present * weights, rtol=1e-9, atol=0):
+    scaled = shares * factors[:, None]
+    weights = scaled.max(0)
+    if not np.allclose(scaled, present * weights, rtol=1e-9, atol=0):
         return None
     every, scale = (torch.from_numpy(each).float() for each in (weights, 1 / factors))
     absent = np.where(present, 0, -weights) / factors[:, None]

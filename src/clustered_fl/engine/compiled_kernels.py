@@ -91,6 +91,15 @@ def _images(layer, count: int):  # noqa: ANN001, ANN202
 
 
 @compiled
+def _correlate(what, room: ndarray) -> None:  # noqa: ANN001
+    """Call the faster of two functions; `what` are the arguments of the direct one."""
+    if pays(what[1].channels, what[3].outputs):
+        winograd_kernels.correlate(*what, room)
+    else:
+        convolution_kernels.correlate(*what)
+
+
+@compiled
 def _convolve(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Convolution, ReLU and pooling."""
     images, z, _ = _images(layer, count)
@@ -98,11 +107,7 @@ def _convolve(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN0
     weights, values = buffers.weights.parameters, buffers.values
     kernels = Kernels(layer.weight, layer.outputs, size, TAPS**2, TAPS, 1)
     bias = weights[layer.bias : layer.bias + layer.outputs]
-    what = values, images, weights, kernels, bias, count, values, z
-    if pays(layer.inputs, layer.outputs):
-        winograd_kernels.correlate(*what, buffers.scratch)
-    else:
-        convolution_kernels.correlate(*what)
+    _correlate((values, images, weights, kernels, bias, count, values, z), buffers.scratch)
     pooled = square(layer.output, layer.outputs, z.height // 2, after.padding, count)
     pooling_kernels.pool(values, z, count, pooled)
 
@@ -120,11 +125,7 @@ def _convolve_back(layer, after, buffers: Buffers, count: int, rule: Rule, first
         end = layer.weight + TAPS**2 - 1  # flipped kernels are read backwards
         kernels = Kernels(end, layer.inputs, TAPS**2, size, -TAPS, -1)
         held, none = weights.parameters, gradient[: layer.inputs]
-        what = slopes, dz, held, kernels, none, count, slopes, images
-        if pays(layer.inputs, layer.outputs):
-            winograd_kernels.correlate(*what, room)
-        else:
-            convolution_kernels.correlate(*what)
+        _correlate((slopes, dz, held, kernels, none, count, slopes, images), room)
     out = _part(gradient, 0, (layer.outputs, layer.inputs, TAPS, TAPS))
     if pays(layer.inputs, layer.outputs):
         winograd_kernels.weight_gradient(values, images, slopes, dz, count, out, room)
