@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clustered_fl.errors import InputError
-from clustered_fl.workflow.fingerprint import fingerprint, fingerprint_of_text
-from clustered_fl.workflow.source import ROOT
+from clustered_fl.workflow.fingerprint import EQUAL, fingerprint, fingerprint_of_text, meaning
+from clustered_fl.workflow.source import ROOT, read
 
 HALF = 'def half(n):\n    """Half of n."""\n    return n / 2\n'
 UNUSED = "\n\ndef unused():\n    return 1\n"
@@ -131,6 +131,25 @@ def test_of_code_that_declares_its_numerics_the_value_counts_alone(source):
     changed = of_train(source)
     edit(source, "constants", "SIZE = 4\n")
     assert of_train(source) != changed
+
+
+def test_an_equal_definition_counts_as_the_one_that_it_replaced(source, monkeypatch):
+    before, old = of_train(source), meaning("clustered_fl.maths", "half", source)
+    faster = MODULES["maths"].replace("n / 2", "n * 0.5")
+    edit(source, "maths", faster)
+    assert of_train(source) != before
+    monkeypatch.setitem(EQUAL, meaning("clustered_fl.maths", "half", source), old)
+    assert of_train(source) == before
+    edit(source, "maths", faster.replace("0.5", "0.25"))
+    assert of_train(source) != before
+
+
+def test_every_equal_definition_is_there():
+    """An entry that no longer applies is an oversight: results would be computed again."""
+    modules = [path.relative_to(ROOT).with_suffix("") for path in ROOT.rglob("*.py")]
+    sources = [read(".".join(module.parts), "a test") for module in modules]
+    found = {meaning(each.module, name) for each in sources for name in each.definitions}
+    assert set(EQUAL) <= found
 
 
 def test_the_ways_to_train_are_one_computation():

@@ -9,6 +9,7 @@ their nearest centre.
 """
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from clustered_fl.engine.inner_products import gram
+from clustered_fl.engine.lloyd import lloyd
 from clustered_fl.engine.training import Engine
 from clustered_fl.errors import InputError
 from clustered_fl.methods.state import (
@@ -87,23 +89,45 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
     return state, rows
 
 
-def _places(state: State, now: Round, settings: Settings) -> tuple[list[Tensor], np.ndarray]:
-    """The distinct models [P] after training, and which of them each client holds."""
+def _places(state: State, now: Round, settings: Settings) -> tuple[Sequence[Tensor], np.ndarray]:
+    """The distinct models [P] after training, and which of them each client holds.
+
+    Stale models are one matrix [clients, P].
+    """
     if settings.stale:
         state.memory["slots"][now.clients] = now.updates
         state.memory["sampled"][now.clients] = True
         at, never = np.arange(len(state.grouping)), ~state.memory["sampled"].cpu().numpy()
         at[never] = at[never][:1]  # they all hold the initial model
-        return list(state.memory["slots"]), at
+        return state.memory["slots"], at
     at = np.array(state.grouping)
     at[now.clients] = len(state.models) + np.arange(len(now.clients))
     return [*state.models, *now.updates], at
 
 
 def _cluster(
-    places: list[Tensor], holders: np.ndarray, centres: Tensor | None, settings: Settings, seed: int
+    places: Sequence[Tensor],
+    holders: np.ndarray,
+    centres: Tensor | None,
+    settings: Settings,
+    seed: int,
 ) -> np.ndarray:
-    """Cluster of each distinct model; models that no client holds are ignored."""
+    """Cluster of each distinct model; those of models that no client holds are not used."""
+    if centres is not None and isinstance(places, Tensor):
+        found = lloyd(places, holders, centres)
+        if found is not None:
+            return found
+    return _fitted(places, holders, centres, settings, seed)
+
+
+def _fitted(
+    places: Sequence[Tensor],
+    holders: np.ndarray,
+    centres: Tensor | None,
+    settings: Settings,
+    seed: int,
+) -> np.ndarray:
+    """The same by scikit-learn, which restarts, and moves the centre of an empty cluster."""
     points = coordinates([*places, *([] if centres is None else centres)])
     cold = {"init": "k-means++", "n_init": settings.restarts}
     warm = {"init": points[len(places) :], "n_init": 1}
@@ -128,7 +152,9 @@ def coordinates(vectors: list[Tensor]) -> np.ndarray:
     return directions * np.sqrt(np.clip(values, 0, None))
 
 
-def _means(places: list[Tensor], labels: np.ndarray, weight: np.ndarray, before: Tensor) -> Tensor:
+def _means(
+    places: Sequence[Tensor], labels: np.ndarray, weight: np.ndarray, before: Tensor
+) -> Tensor:
     """Weighted mean model of each cluster [clusters, P]; an empty one keeps its former model."""
     means = before.clone()
     for cluster in range(len(means)):
