@@ -2,18 +2,23 @@
 
 from importlib import import_module
 from inspect import getsource
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from numba import njit
 from test_engine import make_engine
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from clustered_fl.data.federation import Federation
 from clustered_fl.engine import compiled, dense_kernels
 from clustered_fl.engine.compiled_kernels import epoch_trainer
 from clustered_fl.engine.dense_kernels import BLOCK, descend, filled, stride
+from clustered_fl.engine.equivalents import classifying
+from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.layout import plan
+from clustered_fl.engine.task import ReconstructionTask
+from clustered_fl.engine.training import Engine
 from clustered_fl.engine.update_kernels import Adam, Sgd, Weights, after
 from clustered_fl.engine.vectors import LANES
 from clustered_fl.engine.workload import LocalSettings
@@ -168,7 +173,53 @@ def test_a_client_that_diverged_leaves_nothing_to_the_next() -> None:
 )
 def test_kernels_refuse_images_that_their_buffers_cannot_hold(shape, supported) -> None:
     """Sides of 14 leave 5 x 5, then 1 x 1, which pooling does not cover."""
-    x = torch.zeros(4, *shape, dtype=torch.uint8)
-    task = SimpleNamespace(x=x)
     network = build_model("le_net", image_shape=(1, 28, 28), classes=2)
-    assert compiled._fits(SimpleNamespace(task=task, network=network)) is supported
+    assert compiled._fits(network, *shape[1:]) is supported
+
+
+# ---- REPA's network without its decoder ---------------------------------------------------------
+
+
+def without_images(path: str, optimiser: str = "sgd") -> Engine:
+    """An engine for REPA's classifier, on coloured images."""
+    settings = LocalSettings(epochs=2, batch_size=10, lr=0.001, optimiser=optimiser)
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.integers(0, 256, (60, 3, 32, 32), dtype=np.uint8))
+    task = ReconstructionTask(
+        x, torch.from_numpy(rng.integers(0, 5, 60)), 0.5, 0.5, reconstruction=0
+    )
+    none, maps = np.zeros(3, dtype=int), np.stack([rng.permutation(5) for _ in range(3)])
+    rows = np.arange(51).reshape(3, 17)
+    clients = Federation(tuple(rows), (np.arange(51, 60),), none, maps, none)
+    about = {"image_shape": (3, 32, 32), "classes": 5}
+    build = lambda: build_model("supervised_autoencoder", **about)  # noqa: E731
+    return Engine(build, task, clients, settings, 0, torch.device("cpu"), path=path)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_a_network_whose_images_do_not_count_is_its_classifier(optimiser: str) -> None:
+    engine, plain = without_images("auto", optimiser), without_images("sequential", optimiser)
+    assert engine.path == "compiled"
+    start = engine.initial_model()
+    for _ in range(2):  # the second call writes to memory of the first
+        found, losses = engine.train([start] * 3, [0, 1, 2], 0)
+        found = found.clone()
+    expected, before = plain.train([start] * 3, [0, 1, 2], 0)
+    errors = (found - expected).norm(dim=1) / expected.norm(dim=1)
+    assert errors.median() < (1e-2 if optimiser == "adam" else 2e-5)  # as in test_engine
+    torch.testing.assert_close(losses, before, rtol=1e-4, atol=0)
+    decoder = engine.workload.network.decoder
+    size = sum(parameter.numel() for parameter in decoder.parameters())
+    assert (found[:, -size:] == 0).all()
+    assert (found[:, :-size] != 0).any(1).all()
+    assert np.array_equal(
+        evaluate(engine, start[None], [0, 1], [0, 0]), evaluate(plain, start[None], [0, 1], [0, 0])
+    )
+
+
+def test_a_model_of_the_whole_network_begins_with_that_of_the_classifier() -> None:
+    network = build_model("supervised_autoencoder", image_shape=(3, 32, 32), classes=5)
+    alone, images = classifying(network, 32), torch.rand(4, 3, 32, 32)
+    whole = parameters_to_vector(network.parameters())
+    vector_to_parameters(whole[: sum(p.numel() for p in alone.parameters())], alone.parameters())
+    torch.testing.assert_close(alone(images), network(images)[0])

@@ -138,7 +138,7 @@ def test_an_equal_definition_counts_as_the_one_that_it_replaced(source, monkeypa
     faster = MODULES["maths"].replace("n / 2", "n * 0.5")
     edit(source, "maths", faster)
     assert of_train(source) != before
-    monkeypatch.setitem(EQUAL, meaning("clustered_fl.maths", "half", source), old)
+    monkeypatch.setitem(EQUAL, meaning("clustered_fl.maths", "half", source), [old])
     assert of_train(source) == before
     edit(source, "maths", faster.replace("0.5", "0.25"))
     assert of_train(source) != before

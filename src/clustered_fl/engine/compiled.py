@@ -24,15 +24,17 @@ from clustered_fl.engine import (
 )
 from clustered_fl.engine.compiled_kernels import Data, epoch_trainer, scorer
 from clustered_fl.engine.convolution_kernels import MARGIN
+from clustered_fl.engine.equivalents import classifying
 from clustered_fl.engine.layout import Buffers, carriers, plan
 from clustered_fl.engine.reused import Reused
 from clustered_fl.engine.sequential import BETAS, EPSILON, Sequential
-from clustered_fl.engine.task import ImageTask
+from clustered_fl.engine.task import ImageTask, ReconstructionTask
 from clustered_fl.engine.update_kernels import Adam, Rule, Sgd, Weights
 from clustered_fl.engine.workers import Workers, require_finite
 from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.files import digest
 from clustered_fl.models import dropout
+from clustered_fl.models.autoencoder import SupervisedAutoencoder
 from clustered_fl.models.cnn import ConvNet
 from clustered_fl.models.numerics import NUMERICS
 
@@ -62,7 +64,7 @@ class _Bench:
         task, batch = workload.task, workload.settings.batch_size
         largest = min(batch, max(len(rows) for rows in workload.federation.train))
         self.batch = max(largest, SCORED)
-        self.plan = plan(workload.network, task.x.shape[2], self.batch)
+        self.plan = plan(_conv_net(workload), task.x.shape[2], self.batch)
         model = self.plan.parameters
         squares = model if workload.settings.optimiser == "adam" else 0
         sizes = [model, model, squares, model, *[self.plan.activations] * 2, self.plan.scratch]
@@ -93,18 +95,24 @@ class Compiled(Sequential):
         task, settings = workload.task, workload.settings
         scale, shift = 1 / (255 * task.deviation), task.mean / task.deviation
         self._data = Data(task.x.flatten(1).numpy(), np.float32(scale), np.float32(shift))
-        self._rule = _rule(settings, workload.network.dropout)
+        network = _conv_net(workload)
+        self._rule = _rule(settings, network.dropout)
+        self._size = sum(parameter.numel() for parameter in network.parameters())
         self._labels = task.y.numpy()
         self._memory = Reused()
 
     @staticmethod
     def supports(workload: Workload) -> bool:
-        """A `ConvNet` on a CPU, all layers by SGD, with momentum or not, or Adam; FedProx."""
+        """A `ConvNet` on a CPU, all layers by SGD, with momentum or not, or Adam; FedProx.
+
+        Also REPA's network if its images have no weight in the loss; its decoder stays as it is.
+        """
         settings, task = workload.settings, workload.task
         if workload.device.type != "cpu" or not isinstance(task, ImageTask):
             return False
         plain = settings.clip is None and settings.layers == "all"
-        return plain and isinstance(workload.network, ConvNet) and _fits(workload)
+        network = _conv_net(workload)
+        return plain and network is not None and _fits(network, *task.x.shape[2:])
 
     def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
         """As `Sequential.train`, but its updates are in memory of a former round, if it is free."""
@@ -117,6 +125,8 @@ class Compiled(Sequential):
 
     def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
         """A function from rows to scores [n, classes] under a model [P], without dropout."""
+        if isinstance(self.workload.task, ReconstructionTask):
+            return super().scorer(model)
         bench, rule = self.loaded(model), self._rule._replace(dropout=0.0)
         classes = int(bench.plan.layers[-1].outputs)
 
@@ -144,6 +154,7 @@ class Compiled(Sequential):
             how = bench.plan.layers, bench.buffers, self._data
             loss = train_epoch(*how, *samples, self._rule, key, epoch)
         bench.moved(start, out)
+        out[self._size :] = 0
         return loss / len(rows)
 
 
@@ -154,15 +165,25 @@ def _rule(settings: LocalSettings, dropout: float) -> Rule:
     return Sgd(rate, momentum, proximal, dropout)
 
 
-def _fits(workload: Workload) -> bool:
+def _conv_net(workload: Workload) -> ConvNet | None:
+    """What is compiled; its parameters are the first of the network's. None for other networks."""
+    network, task = workload.network, workload.task
+    if not isinstance(task, ReconstructionTask):
+        return network if isinstance(network, ConvNet) else None
+    if task.reconstruction != 0 or not isinstance(network, SupervisedAutoencoder):
+        return None
+    with torch.device("meta"):  # its structure is enough
+        return classifying(network, task.x.shape[2])
+
+
+def _fits(network: ConvNet, side: int, width: int) -> bool:
     """Whether images are square, and every convolution's output has an even side, 2 at least.
 
     The kernels read and write without checks; 2 x 2 pooling must cover all of an output.
     """
-    side, width = workload.task.x.shape[2:]
     if side != width:
         return False
-    for layer in workload.network.convolutions:
+    for layer in network.convolutions:
         rows = side + 2 * layer.padding[0] - MARGIN
         if rows < 2 or rows % 2:
             return False

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
 from clustered_fl.data.federation import Federation
+from clustered_fl.engine.equivalents import classifying
 from clustered_fl.engine.inner_products import gram, inner_products
 from clustered_fl.engine.training import Engine, supported
 from clustered_fl.engine.workload import LocalSettings
@@ -48,11 +49,13 @@ def updates(
     own = np.zeros(len(rows), dtype=np.int64)
     clients = Federation(tuple(rows), (rows[0],), own, label_maps, own)
     task, place = profiler.task(images, labels), torch.device(profiler.device)
-    engine = Engine(lambda: classifier(profiler.build()), task, clients, settings, seed, place)
+    side = images.shape[-1]
+    engine = Engine(
+        lambda: classifying(profiler.build(), side), task, clients, settings, seed, place
+    )
     if place.type == "cuda" and "stacked" in supported(engine.workload):
         engine.use("stacked")  # small steps of single clients leave a GPU idle
-    network = classifier(profiler.network(rounds))
-    model = parameters_to_vector(network.parameters()).detach()
+    model = parameters_to_vector(classifier(profiler.network(rounds)).parameters()).detach()
     now = profiler.rounds if rounds is None else rounds
     found = torch.empty(len(rows), len(model), device=place)
     for part in torch.arange(len(rows)).split(TOGETHER):
