@@ -252,12 +252,13 @@ def test_what_is_finished_is_shown_without_computing_anything(planned, published
     assert computed(planned(finished=True)) == [0, 0, 0, 0]
 
 
-def test_an_entry_without_one_of_its_seeds_is_left_out(planned, published):
+def test_an_entry_without_one_of_its_seeds_is_shown_with_the_others(planned, published):
     """And a profiler is taken, because no grouping needs its models."""
     missing = Key("grouping", "profiled", 1)
     archive.write(ARCHIVE, [each for key, each in published.items() if key != missing])
     plan = planned(finished=True)
-    assert plan.archives.taken == known(plan) == without("profiled")
+    assert plan.archives.taken == known(plan) == EVERY - {missing}
+    assert plan.left_out == []
     assert list(plan.artefacts.entries) == ["small_fig"]
     assert known(planned(finished=True, seeds=1)) == {key for key in EVERY if key.seed == 0}
 
@@ -286,7 +287,7 @@ def test_what_was_computed_here_is_finished_unless_settings_differ(planned, publ
     plan = planned(finished=True)
     assert (known(plan), plan.archives.taken) == (EVERY, without("one"))
     compute(Key("run", "one", 1), planned(), identity="of other settings")
-    assert known(planned(finished=True)) == without("one")
+    assert known(planned(finished=True)) == EVERY - {Key("run", "one", 1)}
 
 
 def test_jobs_know_what_is_finished_by_what_was_restored(planned, published):

@@ -55,8 +55,8 @@ class Settings(Strict):
     )
     finished: bool = Field(
         default=False,
-        description="compute nothing: show and judge what is finished, here or published; an entry "
-        "of a ledger is finished when all its seeds are, and claims that need others are NOT RUN",
+        description="compute nothing: show and judge the seeds that are finished, here or "
+        "published; claims that need an entry without any are NOT RUN",
     )
 
     @property

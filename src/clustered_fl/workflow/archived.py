@@ -46,20 +46,23 @@ class Archives:
         return key in self._places and self._fits(self._files[self._places[key].parent][key])
 
     def leave_out_unfinished(self) -> list[str]:
-        """Take the seeds from every entry that lacks a record, here and in the archives.
+        """Take from every entry the seeds without a record, here and in the archives.
 
         The plan is then of what is finished: results can be shown before all of them are computed.
 
-        Returns: names of these entries.
+        Returns: names of the entries that lose all their seeds.
         """
         left_out = []
         for kind in self._kinds.values():
             for name, entry in kind.entries.items():
-                keys = [Key(kind.name, name, seed) for seed in entry.seeds]
-                if not all(self._here.is_current(key) or self.has(key) for key in keys):
-                    kind.entries[name] = replace(entry, seeds=())
+                seeds = tuple(s for s in entry.seeds if self._is_finished(Key(kind.name, name, s)))
+                kind.entries[name] = replace(entry, seeds=seeds)
+                if entry.seeds and not seeds:
                     left_out.append(name)
         return left_out
+
+    def _is_finished(self, key: Key) -> bool:
+        return self._here.is_current(key) or self.has(key)
 
     def _fits(self, packed: Packed) -> bool:
         kind = self._kinds[packed.kind]
