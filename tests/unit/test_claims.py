@@ -64,7 +64,8 @@ def measured(*values: float) -> list[dict[str, float]]:
         ([Estimate(3, 0.5)], "CONFIRMED"),
         ([Estimate(3, 0.51)], "INCONCLUSIVE"),
         ([Estimate(-3, 0.51)], "INCONCLUSIVE"),
-        ([Estimate(1, 9), Estimate(1, 9)], "CONFIRMED"),
+        ([Estimate(1, 9), Estimate(1, 9)], "INCONCLUSIVE"),
+        ([Estimate(1, 9), Estimate(1, 9), Estimate(1, 9)], "CONFIRMED"),
     ],
 )
 def test_verdict_on_hypothetical_measurements(values, verdict):
@@ -114,6 +115,14 @@ def test_errors_are_those_of_the_seeds_or_three_times_those_of_the_tests_of_one(
     assert errors_of(measured(3.0)) == {"x": 0.0}
     assert errors_of(measured(1.0, 3.0))["x"] == pytest.approx(1.0)
     assert errors_of(measured(1.0, math.inf)) == {"x": 0.0}
+
+
+def test_two_seeds_that_agree_are_as_uncertain_as_their_tests():
+    tests = 3 * 0.5 / 2**0.5  # of the mean of two
+    close, apart = (Estimate(3, 0.5), Estimate(3.1, 0.5)), (Estimate(3, 0.5), Estimate(9, 0.5))
+    assert errors_of(measured(*close))["x"] == pytest.approx(tests)
+    assert errors_of(measured(*apart))["x"] == pytest.approx(3)
+    assert errors_of(measured(*close, Estimate(3.2, 0.5)))["x"] == pytest.approx(0.1 / 3**0.5)
 
 
 def test_the_jackknife_of_a_mean_is_its_standard_error():

@@ -2,8 +2,8 @@
 
 A seed's numbers are means over a finite test set, and a few seeds are a sample. A verdict is
 therefore given only if the mean is at least two standard errors away from the deciding bound. The
-error is over seeds, or for a single seed three times that over test images, clients or rounds
-(`Estimate`).
+error is over seeds; for one or two seeds it is at least three times that over test images, clients
+or rounds (`Estimate`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +24,8 @@ BETWEEN_SEEDS = 3.0
 Measured on pairs of runs with three seeds: the standard deviation of their difference over seeds is
 3.5 times its binomial error in FLT and 2.0 times in REPA (root mean square; docs/verdicts.md).
 """
+FEW = 2
+"""Most seeds whose differences alone do not show how seeds differ."""
 
 
 class Estimate(float):
@@ -123,18 +125,28 @@ def mean_of(measured: list[Measured]) -> Measured:
 
 
 def errors_of(measured: list[Measured]) -> Measured:
-    """Standard error of every mean: over seeds, or `BETWEEN_SEEDS` errors of a single one."""
-    if len(measured) == 1:
-        return {name: BETWEEN_SEEDS * error_of(value) for name, value in measured[0].items()}
-    values = {name: [float(one[name]) for one in measured] for name in measured[0]}
-    return {name: _standard_error(each) for name, each in values.items()}
+    """Standard error of every mean.
+
+    It is that over seeds, or `BETWEEN_SEEDS` errors of the tests of a single one. Two seeds may be
+    equal by chance, so the larger of both counts.
+    """
+    values = {name: [one[name] for one in measured] for name in measured[0]}
+    errors = {name: _over_seeds(each) for name, each in values.items()}
+    if len(measured) > FEW:
+        return errors
+    return {name: max(_of_tests(values[name]), error) for name, error in errors.items()}
 
 
-def _standard_error(values: list[float]) -> float:
-    """Standard error of a mean; 0 if a value is infinite, such as a round never reached."""
-    if not np.isfinite(values).all():
+def _over_seeds(values: Sequence[float]) -> float:
+    """0 for one seed, and if a value is infinite, such as a round never reached."""
+    if len(values) == 1 or not np.isfinite(values).all():
         return 0.0
-    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    return float(np.std([*map(float, values)], ddof=1) / np.sqrt(len(values)))
+
+
+def _of_tests(values: Sequence[float]) -> float:
+    """What the errors of the tests of some seeds say about the error of their mean."""
+    return BETWEEN_SEEDS * float(np.linalg.norm([error_of(each) for each in values])) / len(values)
 
 
 def text_of(measured: list[Measured]) -> str:
