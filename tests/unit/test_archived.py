@@ -312,11 +312,15 @@ def test_the_rules_restore_what_is_taken_and_nothing_else(planned, published):
     asked = SimpleNamespace(record="network/seed1")
     assert archives.file_of(plan.run)(asked) == str(ARCHIVE)
     assert Key(*json.loads(archives.key_of(plan.run)(asked))) == Key("run", "network", 1)
-    asked = SimpleNamespace(record="toy")
+    asked = SimpleNamespace(record="toy/seed0")
     assert Key(*json.loads(archives.key_of(plan.study)(asked))) == Key("study", "toy", 0)
     tables = planned().study.files("toy")
-    assert list(archives.restored(plan.study)) == [("restore_study_toy", "toy", tables)]
+    assert list(archives.restored(plan.study)) == [("restore_study_toy", "toy/seed0", tables)]
     assert archives.computed(plan.study) == []
+    more = planned(changed("studies/toy/seeds", {"demo": [0, 1, 2]}))
+    assert list(more.archives.restored(more.study)) == [("restore_study_toy", "toy/seed0", tables)]
+    assert more.archives.computed(more.study) == ["toy"]
+    assert more.archives.missing_seeds(more.study, "toy") == "1|2"
     nothing = planned(archive=False).archives
     assert nothing.constraint(plan.run) == "none"
     assert (list(nothing.restored(plan.study)), nothing.computed(plan.study)) == ([], ["toy"])

@@ -272,7 +272,7 @@ def pair(evidence: Evidence, of: list[Run]) -> dict[str, float]:
     return {"score": float(seeds == {f"seed{evidence.seed}"}), "seed": float(evidence.seed)}
 
 
-def tables(evidence: Evidence, study: Study) -> dict[str, float]:
+def tables(evidence: Evidence, study: Study, beside: list[Run] = ()) -> dict[str, float]:
     """Number of tables of a study."""
     return {"score": float(len(evidence.study(study)))}
 
@@ -407,6 +407,36 @@ def test_a_claim_of_theory_is_judged_whatever_the_data(records_of, tmp_path):
     claims = ledger(kind="theory", measure=measure, holds_if={"score": "= 0"})
     found = row(claims, records_of({}, {"toy": tmp_path}), "demo", "builtin")
     assert (found["verdict"], found["source"], found["seeds"]) == ("CONFIRMED", "none", 1)
+
+
+def drawn(tmp_path: Path, numbers: dict[int, int]) -> list[tuple]:
+    """Rows of a study with so many tables for each seed."""
+    rows = []
+    for seed, number in numbers.items():
+        folder = tmp_path / f"seed{seed}"
+        folder.mkdir()
+        for name in range(number):
+            pd.DataFrame().to_parquet(folder / f"{name}.parquet")
+        write_json(folder / "record.json", {"tables": [str(name) for name in range(number)]})
+        rows.append(("study", "toy", "toy", seed, str(folder)))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("numbers", "runs", "seeds", "verdict"),
+    [
+        ({0: 3, 1: 4}, [], 2, "CONFIRMED"),
+        ({0: 2, 1: 0}, [], 2, "INCONCLUSIVE"),
+        ({0: 2, 1: 3}, [1, 2], 1, "CONFIRMED"),
+        ({1: 2}, [0, 1, 2], 3, "CONFIRMED"),  # drawn once, so evidence for every seed
+    ],
+)
+def test_a_study_is_judged_seed_by_seed(records_of, tmp_path, numbers, runs, seeds, verdict):
+    entries = {"one": dict.fromkeys(runs, 0.9)} if runs else {}
+    measure = {"name": "tiny.tables", "study": "toy"} | ({"beside": ["one"]} if runs else {})
+    records = pd.concat([records_of(entries), index.build(drawn(tmp_path, numbers))])
+    found = row(ledger(measure=measure, holds_if={"score": ">= 2"}), records.reset_index(drop=True))
+    assert (found["seeds"], found["verdict"]) == (seeds, verdict)
 
 
 def test_a_claim_whose_study_was_not_computed_is_not_run(records_of):

@@ -263,7 +263,7 @@ def test_an_unknown_or_missing_setting_of_a_federation(capsys, data, tmp_path, s
 
 
 def study(function: str, settings: dict) -> str:
-    return json.dumps({"function": function, "settings": settings})
+    return json.dumps({"function": function, "settings": settings, "seed": 1})
 
 
 def test_a_study_leaves_its_tables_and_says_so(tmp_path):
@@ -272,7 +272,7 @@ def test_a_study_leaves_its_tables_and_says_so(tmp_path):
     about = {"config": study(name, settings), "code": "abc", "identity": "def"}
     assert main(arguments("study", **about, out=tmp_path)) == 0
     record = json.loads((tmp_path / "record.json").read_text())
-    assert record["config"] == {"function": name, "settings": settings}
+    assert record["config"] == {"function": name, "settings": settings, "seed": 1}
     assert (record["code"], record["identity"]) == ("abc", "def")
     assert record["tables"] == sorted(path.stem for path in tmp_path.glob("*.parquet"))
     assert load_tables(tmp_path)["accuracies"]["panel"].nunique() == 3
@@ -303,7 +303,7 @@ def test_studies_that_there_are_not(capsys, tmp_path, function, settings, senten
 
 
 def test_a_study_makes_the_same_bytes_twice(tmp_path):
-    config = {"function": "cfl.violations.assumption_violations", "settings": {}}
+    config = {"function": "cfl.violations.assumption_violations", "seed": 0}
     for name in ("one", "two"):
         execute(config | {"settings": {"points_per_client": 20}}, Origin("a", ""), tmp_path / name)
     one, two = (
@@ -315,9 +315,18 @@ def test_a_study_makes_the_same_bytes_twice(tmp_path):
     assert one == two
 
 
+def test_a_seed_decides_the_draws_of_a_study(tmp_path):
+    config = {"function": "cfl.violations.assumption_violations", "settings": {}}
+    for seed in (0, 1):
+        execute(config | {"seed": seed}, Origin("a", ""), tmp_path / f"{seed}")
+    one, two = (load_tables(tmp_path / f"{seed}")["points"] for seed in (0, 1))
+    assert one.shape == two.shape
+    assert not one.equals(two)
+
+
 def test_a_study_that_makes_other_tables_than_it_declares_leaves_none(tmp_path, monkeypatch):
     monkeypatch.setattr(violations.assumption_violations, "tables", ("points", "lost"))
-    config = {"function": "cfl.violations.assumption_violations", "settings": {}}
+    config = {"function": "cfl.violations.assumption_violations", "seed": 0}
     sentence = "declares points, lost, and it made points, accuracies, lines, gradients, separation"
     with pytest.raises(InputError, match=sentence):
         execute(config | {"settings": {"points_per_client": 20}}, Origin("a", ""), tmp_path / "new")
@@ -330,7 +339,7 @@ def test_a_study_that_was_interrupted_has_no_record(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("clustered_fl.records.seal.write_json", interrupted)
-    config = {"function": "cfl.violations.assumption_violations", "settings": {}}
+    config = {"function": "cfl.violations.assumption_violations", "seed": 0}
     with pytest.raises(KeyboardInterrupt):
         execute(config | {"settings": {"points_per_client": 20}}, Origin("abc", ""), tmp_path)
     with pytest.raises(InputError, match="cannot read .*record.json"):
@@ -462,5 +471,7 @@ def test_verdicts_without_records_name_the_first_that_is_missing(capsys, tmp_pat
     monkeypatch.chdir(tmp_path)
     options = {"settings": "{}", "places": PLACES, "out": tmp_path / "verdicts.csv"}
     sentence = refused(capsys, "verdicts", **options)
-    assert sentence.startswith("claim CFL-F1-a: cannot read results/demo/studies/cfl_violations/")
+    assert sentence.startswith(
+        "claim CFL-F1-a: cannot read results/demo/studies/cfl_violations/seed0/"
+    )
     assert list(tmp_path.iterdir()) == []

@@ -116,7 +116,7 @@ def test_records_are_the_files_that_a_job_leaves(small):
     assert plan.grouping.files_of(["groups"]) == groupings
     tables = ["points", "accuracies", "lines", "gradients", "separation"]
     kept = [*FILES["study"], *(f"{name}.parquet" for name in tables)]
-    assert plan.study.files_of(["toy"]) == [f"{place}/studies/toy/{name}" for name in kept]
+    assert plan.study.files_of(["toy"]) == [f"{place}/studies/toy/seed0/{name}" for name in kept]
 
 
 def test_every_record_is_there_once(plan):
@@ -198,8 +198,7 @@ def test_a_study_is_told_its_function_and_the_settings_of_its_scale(plan):
         for name, study in ledger.studies.items():
             settings = study.settings | study.scales.get(plan.settings.scale, {})
             expected = {"function": study.function, "settings": settings, "seed": 0}
-            config = json.loads(plan.study.config(of(name)))
-            assert config | {"seed": 0} == expected
+            assert json.loads(plan.study.config(of(name, 0))) == expected
 
 
 def test_a_job_is_given_what_it_rests_on(small):

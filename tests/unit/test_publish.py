@@ -94,7 +94,7 @@ def test_records_are_published_as_they_are_without_models(published, scope):
     run = contents(scope.results / "runs/toy_run/seed0")
     assert run.pop("models.safetensors") == b"large"
     assert found[RUN_KEYS[0]].files == run
-    assert found[STUDY_KEY].files == contents(scope.results / "studies/toy_study")
+    assert found[STUDY_KEY].files == contents(scope.results / "studies/toy_study/seed0")
 
 
 @pytest.mark.parametrize("shown", [True, False])

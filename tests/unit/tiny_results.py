@@ -191,8 +191,8 @@ def write_results(results: Path, ledger: Ledger = LEDGER) -> Scope:
     (run, _), (study,), (figure, table, _) = ledger.runs, ledger.studies, ledger.artefacts
     write_run(results / f"runs/{run}/seed0")
     (results / f"runs/{run}/seed0/models.safetensors").write_bytes(b"large")
-    write_json(results / f"studies/{study}/record.json", STUDY)
-    write_json(results / f"studies/{study}/cost.json", {"seconds": 1.5})
+    write_json(results / f"studies/{study}/seed0/record.json", STUDY)
+    write_json(results / f"studies/{study}/seed0/cost.json", {"seconds": 1.5})
     for name in (figure, table):
         (results / "artefacts" / name).mkdir(parents=True)
     place = results / "artefacts" / figure / figure
@@ -227,7 +227,7 @@ def index_of(ledger: Ledger, results: Path, scale: str) -> DataFrame:
         for name, found in resolved_groupings(ledger, scale).items()
         for seed in found["seeds"]
     ]
-    rows += [("study", name, name, 0, f"{results}/studies/{name}") for name in ledger.studies]
+    rows += [("study", name, name, 0, f"{results}/studies/{name}/seed0") for name in ledger.studies]
     return index.build(rows)
 
 

@@ -24,5 +24,5 @@ SETTINGS = {
 def execute(study: Study, out: Path) -> None:
     """Compute a study of a ledger."""
     settings = study.settings | SETTINGS[study.function]
-    config = {"function": study.function, "settings": settings}
+    config = {"function": study.function, "settings": settings, "seed": 0}
     studies.execute(config, Origin("code", "identity"), out)

@@ -3,7 +3,7 @@
 # REQUIRED INPUTS
 #   none
 # OUTPUTS
-#   results/<scale>/studies/<name>/{record.json,cost.json}, and one parquet per table that it declares
+#   results/<scale>/studies/<name>/seed<seed>/{record.json,cost.json}, and one parquet per table
 #
 # One rule for each, because their tables differ: `study_<name>`. What is restored has
 # none of these but `restore_study_<name>`.
@@ -16,19 +16,20 @@ for study in PLAN.computed(PLAN.study):
         name:
             f"study_{study}"
         output:
-            record=update("results/{scale}/studies/{name}/record.json"),
+            record=update("results/{scale}/studies/{name}/seed{seed}/record.json"),
             others=update(
                 [
-                    f"results/{{scale}}/studies/{{name}}/{file}"
+                    f"results/{{scale}}/studies/{{name}}/seed{{seed}}/{file}"
                     for file in PLAN.study.files(study)[1:]
                 ]
             ),
         log:
-            "logs/{scale}/studies/{name}.log",
+            "logs/{scale}/studies/{name}/seed{seed}.log",
         benchmark:
-            "logs/benchmarks/{scale}/studies/{name}.tsv"
+            "logs/benchmarks/{scale}/studies/{name}/seed{seed}.tsv"
         wildcard_constraints:
             name=study,
+            seed=PLAN.archives.missing_seeds(PLAN.study, study),
         group:
             PLAN.sharing("studies")
         conda:

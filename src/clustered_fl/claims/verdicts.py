@@ -162,18 +162,23 @@ def _withheld(
 
 
 def _by_seed(bound: Bound, known: Evidence, families: Families) -> Iterator[Evidence]:
-    """One `Evidence` per seed that all runs and groupings of the claim have."""
-    records = known.records
-    if not {*bound.needs["studies"]} <= {*records.loc[records["kind"] == "study", "name"]}:
-        return
-    if not bound.measured:
-        yield known
-        return
-    own = records["entry"].isin(bound.measured) & records["kind"].isin(["run", "grouping"])
+    """One `Evidence` per seed that all runs, groupings and studies of the claim have.
+
+    A study with a single seed draws nothing at random, so it is evidence beside every other seed.
+    """
+    records, studies = known.records, {*bound.needs["studies"]}
+    members = [families[entry] for entry in bound.measured]
+    wanted = studies.union(*members)
+    own = records["name"].isin(wanted) & (records["kind"] != "encoder")
     seeds = records[own].groupby("name")["seed"].agg(set)
     # An entry without members at this scale has no seeds, so the claim is not run.
-    members = [families[entry] for entry in bound.measured]
-    if all(members) and {name for own in members for name in own} <= set(seeds.index):
-        for seed in sorted(set.intersection(*seeds)):
-            seen = records["kind"].isin(["study", "encoder"]) | (own & (records["seed"] == seed))
-            yield replace(known, records=records[seen])
+    if not all(members) or not wanted <= {*seeds.index}:
+        return
+    once = [name for name in studies if len(seeds[name]) == 1]
+    repeated = seeds.drop(once)
+    if repeated.empty:
+        yield known
+        return
+    always = (records["kind"] == "encoder") | records["name"].isin(once)
+    for seed in sorted(set.intersection(*repeated)):
+        yield replace(known, records=records[always | (own & (records["seed"] == seed))])

@@ -15,21 +15,19 @@ from clustered_fl.options import call
 from clustered_fl.records import seal
 from clustered_fl.records.reading import Origin
 
-SEED = 0
-"""Seed of all random draws of a study."""
-
 
 def execute(config: dict[str, Any], origin: Origin, out: Path) -> None:
     """Call a function below `clustered_fl.theory` and write its tables and a record to `out`.
 
     Every table becomes `<key>.parquet`; record.json is written last, as a mark of completeness.
-    `config` has "function" (paper.module.function) and "settings", its arguments.
+    `config` has "function" (paper.module.function), "settings", its arguments, and "seed", that of
+    its random draws.
 
     Raises: InputError if the function or a setting is unknown, or it returns other tables than it
         declares.
     """
     compute, started = _function(config["function"]), time.monotonic()
-    tables = call(compute, f"study {config['function']}", config["settings"], seed=SEED)
+    tables = call(compute, f"study {config['function']}", config["settings"], seed=config["seed"])
     if sorted(tables) != sorted(compute.tables):
         declared, made = ", ".join(compute.tables), ", ".join(tables)
         raise InputError(f"study {config['function']} declares {declared}, and it made {made}")
@@ -41,7 +39,6 @@ def execute(config: dict[str, Any], origin: Origin, out: Path) -> None:
         "config": config,
         "config_digest": digest(config),
         **origin._asdict(),
-        "seed": SEED,
         "tables": sorted(tables),
         "versions": {"python": platform.python_version(), "numpy": np.__version__},
     }

@@ -159,6 +159,13 @@ class Study(Strict):
     scales: dict[Scale, dict[str, Any]] = Field(
         default={}, description="arguments that differ at a scale"
     )
+    seeds: dict[Scale, Seeds] = Field(
+        default={}, description="seeds of its random draws per scale; none: 0"
+    )
+
+    def seeds_at(self, scale: Scale) -> list[int]:
+        """Seeds at a scale."""
+        return self.seeds.get(scale, [0])
 
 
 class Selection(Strict):

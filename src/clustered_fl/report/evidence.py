@@ -76,7 +76,7 @@ def _computed(
         "encoder": {name: [(name, config, [0])] for name, config in encoders},
         "grouping": {n: [(n, each["config"], each["seeds"])] for n, each in groupings.items()},
         "run": {name: [] for name in ledger.runs},
-        "study": {name: [(name, {}, [0])] for name in ledger.studies},
+        "study": {n: [(n, {}, each.seeds_at(scale))] for n, each in ledger.studies.items()},
     }
     for name, each in runs.items():
         found["run"][each["family"]].append((name, each["config"], each["seeds"]))

@@ -100,18 +100,24 @@ class Archives:
         if kind.name != "study":
             yield f"restore_{kind.name}", self.constraint(kind), list(FILES[kind.name])
             return
-        for key in sorted(self.taken):
-            if key.kind == "study":
-                yield f"restore_study_{key.name}", re.escape(key.name), kind.files(key.name)
+        for name in sorted({key.name for key in self.taken if key.kind == "study"}):
+            yield f"restore_study_{name}", self.constraint(kind, name), kind.files(name)
 
     def computed(self, kind: Kind) -> list[str]:
-        """Names of the entries without restored records."""
-        names = {key.name for key in self.taken if key.kind == kind.name}
-        return [name for name in kind.entries if name not in names]
+        """Names of the entries of which not all seeds are restored."""
+        return [name for name in kind.entries if self._missing(kind, name)]
 
-    def constraint(self, kind: Kind) -> str:
-        """Regular expression that matches the restored records of one kind."""
-        folders = (self._here.folder(key) for key in self.taken if key.kind == kind.name)
+    def missing_seeds(self, kind: Kind, name: str) -> str:
+        """Regular expression that matches the seeds of an entry that are not restored."""
+        return "|".join(map(str, self._missing(kind, name)))
+
+    def _missing(self, kind: Kind, name: str) -> list[int]:
+        return [s for s in kind[name].seeds if Key(kind.name, name, s) not in self.taken]
+
+    def constraint(self, kind: Kind, name: str = "") -> str:
+        """Regular expression that matches the restored records of one kind, or of one entry."""
+        keys = (key for key in self.taken if key.kind == kind.name and name in (key.name, ""))
+        folders = map(self._here.folder, keys)
         start = Path(kind.place.format(name="", seed="")).parts[:3]
         own = sorted(re.escape("/".join(folder.parts[len(start) :])) for folder in folders)
         return "|".join(own) or "none"

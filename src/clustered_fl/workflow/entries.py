@@ -67,5 +67,6 @@ def _studies(ledger: Ledger, settings: Settings) -> dict[str, Entry]:
             {"function": study.function, "settings": own},
             declared(module, function).tables,
         )
-        found[name] = Entry(config, (0,), (module,), name, tables=tables)
+        seeds = tuple(study.seeds_at(settings.scale)[: settings.seeds])
+        found[name] = Entry(config, seeds, (module,), name, tables=tables)
     return found

@@ -74,7 +74,7 @@ class Plan:
             check(self.ledgers, self._registry, other_ledgers(ledgers, self.ledgers))
         every = list(self.ledgers.values())
         self.encoder = self._kind("encoder", "encoders/{name}")
-        self.study = self._kind("study", "studies/{name}")
+        self.study = self._kind("study", "studies/{name}/seed{seed}")
         self.grouping = self._kind("grouping", "groupings/{name}/seed{seed}")
         self.run = self._kind("run", "runs/{name}/seed{seed}")
         for ledger in every:
