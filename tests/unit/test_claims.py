@@ -162,6 +162,7 @@ def test_one_number_that_does_not_exist_leaves_the_claim_open():
 def test_text_has_means_and_ranges():
     assert text_of(measured(0.123456)) == "x 0.123"
     assert text_of([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}]) == "a 2 (1 to 3); b 2"
+    assert text_of(measured(1.0, 1.0001)) == "x 1"
     assert text_of(measured(math.nan)) == "x nan"
 
 

@@ -153,7 +153,7 @@ def text_of(measured: list[Measured]) -> str:
     """Means, with the range over several seeds: "gap 0.12 (0.10 to 0.15)"."""
     parts = []
     for name, mean in mean_of(measured).items():
-        values = [one[name] for one in measured]
-        spread = f" ({min(values):.3g} to {max(values):.3g})" if len(set(values)) > 1 else ""
+        ends = [f"{end([one[name] for one in measured]):.3g}" for end in (min, max)]
+        spread = f" ({' to '.join(ends)})" if len({*ends}) > 1 else ""
         parts.append(f"{name} {mean:.3g}{spread}")
     return "; ".join(parts)
