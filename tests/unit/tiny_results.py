@@ -108,8 +108,7 @@ RECORD = {
 }
 COST = {"seconds": 90.0, "peak_memory_mb": 500, "threads": 1}
 STUDY = {
-    "config": {"function": "toys.all", "settings": {}},
-    "seed": 0,
+    "config": {"function": "toys.all", "settings": {}, "seed": 0},
     "config_digest": "a" * 16,
     "code": "b" * 16,
     "identity": "s" * 16,
