@@ -17,7 +17,7 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-COLUMNS = 2**12
+COLUMNS = 2**11
 """Parameters summed at a time, so that they stay in cache and memory does not hold all sums."""
 SPARSE = 0.15
 """Largest share of weights other than zero at which zeros are skipped, and of zeros at which what
