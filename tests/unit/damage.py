@@ -36,7 +36,7 @@ from clustered_fl.report.verdicts import read_verdicts
 ORIGIN, RUN, SEEDS = Origin("code", "identity"), "checkpoint of this run", (0, 1)
 LOCAL = {"epochs": 1, "batch_size": 10, "lr": 0.1}
 CFL = {"name": "cfl", "schedule": [1], "similarities": True}
-STUDY = {"function": "cfl.violations.assumption_violations"}
+STUDY = {"function": "cfl.violations.assumption_violations", "seed": 0}
 
 
 def silent(_: str) -> None:

@@ -249,7 +249,7 @@ def test_a_change_reruns_what_depends_on_it(complete, name, old, new, expected):
 
 @pytest.mark.parametrize("file", ["record.json", "points.parquet"])
 def test_a_study_that_lacks_a_file_is_made_again(complete, file):
-    path = complete.root / "results" / "demo" / "studies" / "cfl_violations" / file
+    path = complete.root / "results" / "demo" / "studies" / "cfl_violations" / "seed0" / file
     aside = path.rename(path.with_name(f"{file}.aside"))
     try:
         # Nothing from the archive, which may have it.
