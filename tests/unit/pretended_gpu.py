@@ -18,7 +18,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from clustered_fl.engine import scoring, stacked, stacked_layers, workers
+from clustered_fl.engine import stacked, stacked_layers, workers
 
 _setup_privateuseone_for_python_backend("gpu")
 GPU = torch.device("gpu")
@@ -51,7 +51,6 @@ def _as_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the engine decides by the name of the device; threads would leave the fake mode."""
     monkeypatch.setattr(stacked_layers, "UNFOLDED", (GPU.type,))
     monkeypatch.setitem(stacked.FEWEST, GPU.type, stacked.FEWEST["cuda"])
-    monkeypatch.setitem(scoring.BATCH, GPU.type, scoring.BATCH["cuda"])
     monkeypatch.setattr(stacked, "stack_bytes", lambda device: 2**30)
     monkeypatch.setattr(
         workers.Workers,

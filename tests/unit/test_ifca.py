@@ -318,7 +318,7 @@ def test_training_losses_are_means_over_what_the_client_calls_its_images(monkeyp
             loss = functional.cross_entropy(net(images), torch.from_numpy(labels))
             expected[client, row] = loss.detach()
     np.testing.assert_allclose(training_losses(engine, models, [0, 1]), expected, rtol=1e-5)
-    monkeypatch.setattr(scoring, "BATCH", {"cpu": 4})
+    monkeypatch.setattr(scoring, "ON_CPU", 4)
     np.testing.assert_allclose(training_losses(engine, models, [1])[0], expected[1], rtol=1e-5)
 
 

@@ -13,8 +13,13 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-BATCH = {"cpu": 200, "cuda": 1000}
+ON_CPU, ON_GPU = 200, 1000
 """Rows per forward pass: what fits into a cache, and what keeps a GPU busy."""
+
+
+def at_a_time(device: torch.device) -> int:
+    """Rows per forward pass on a device."""
+    return ON_CPU if device.type == "cpu" else ON_GPU
 
 
 @torch.no_grad()
@@ -32,7 +37,7 @@ def means(
         rows: pooled rows [n], the same for all clients; only their labels differ.
         measure: function of outputs and targets, such as a task's `score`.
     """
-    sums, terms, size = [], np.zeros(len(clients)), BATCH[workload.device.type]
+    sums, terms, size = [], np.zeros(len(clients)), at_a_time(workload.device)
     for first in range(0, len(rows), size):
         part = rows[first : first + size]
         answers = answer(part)
