@@ -228,7 +228,7 @@ def test_settings_of_a_run_are_a_reason(complete):
             "src/clustered_fl/theory/cfl/violations.py",
             "spread: float = 0.25",
             "spread: float = 0.5",
-            {"study_cfl_violations cfl_violations", "figure cfl_fig1"},
+            {"study_cfl_violations cfl_violations 0", "figure cfl_fig1"},
         ),
         (
             "src/clustered_fl/claims/measures.py",
