@@ -5,8 +5,8 @@
 # OUTPUTS
 #   results/<scale>/studies/<name>/seed<seed>/{record.json,cost.json}, and one parquet per table
 #
-# One rule for each, because their tables differ: `study_<name>`. What is restored has
-# none of these but `restore_study_<name>`.
+# One rule for each, because their tables differ: `study_<name>`. Seeds that are restored have
+# `restore_study_<name>` instead.
 
 
 for study in PLAN.computed(PLAN.study):

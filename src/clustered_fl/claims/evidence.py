@@ -127,8 +127,8 @@ class Evidence:
     """The evidence for one seed.
 
     Attributes:
-        records: the index (`clustered_fl.records.index`), of that seed and of what has no seed:
-            studies and encoders.
+        records: the index (`clustered_fl.records.index`), of that seed, and of encoders and
+            studies that have a single one.
         labels: run or grouping -> its label.
         cells: of the ledger's tables.
     """

@@ -141,7 +141,7 @@ def _over_seeds(values: Sequence[float]) -> float:
     """0 for one seed, and if a value is infinite, such as a round never reached."""
     if len(values) == 1 or not np.isfinite(values).all():
         return 0.0
-    return float(np.std([*map(float, values)], ddof=1) / np.sqrt(len(values)))
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def _of_tests(values: Sequence[float]) -> float:

@@ -164,7 +164,7 @@ def _withheld(
 def _by_seed(bound: Bound, known: Evidence, families: Families) -> Iterator[Evidence]:
     """One `Evidence` per seed that all runs, groupings and studies of the claim have.
 
-    A study with a single seed draws nothing at random, so it is evidence beside every other seed.
+    A study with a single seed is evidence beside every seed of the others.
     """
     records, studies = known.records, {*bound.needs["studies"]}
     members = [families[entry] for entry in bound.measured]

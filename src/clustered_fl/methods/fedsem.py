@@ -112,22 +112,14 @@ def _cluster(
     settings: Settings,
     seed: int,
 ) -> np.ndarray:
-    """Cluster of each distinct model; those of models that no client holds are not used."""
+    """Cluster of each distinct model; those of models that no client holds are not used.
+
+    In the first round, and where a cluster becomes empty, scikit-learn restarts and moves centres.
+    """
     if centres is not None and isinstance(places, Tensor):
         found = lloyd(places, holders, centres)
         if found is not None:
             return found
-    return _fitted(places, holders, centres, settings, seed)
-
-
-def _fitted(
-    places: Sequence[Tensor],
-    holders: np.ndarray,
-    centres: Tensor | None,
-    settings: Settings,
-    seed: int,
-) -> np.ndarray:
-    """The same by scikit-learn, which restarts, and moves the centre of an empty cluster."""
     points = coordinates([*places, *([] if centres is None else centres)])
     cold = {"init": "k-means++", "n_init": settings.restarts}
     warm = {"init": points[len(places) :], "n_init": 1}

@@ -26,8 +26,7 @@ NUMERICS = "__numerics__"
 EQUAL = {
     # FedSEM: k-means of stale models in their matrix.
     "91c53d2d06053c8c": ["2488ce35f5e9e004"],
-    "ba0203d5b9811c13": ["66e9780e7bdb8202"],
-    "eb8196d2d1d2054f": ["66e9780e7bdb8202"],
+    "ccd54e1f2839cbb3": ["66e9780e7bdb8202"],
     "085bdf49ebc58ee1": ["8ca4cb06fbf49e60"],
     # Adam, fused.
     "6161d9b88050f27f": ["45559cfcecc07397"],
