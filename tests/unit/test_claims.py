@@ -362,6 +362,11 @@ def test_shortened_runs_settle_nothing_unless_the_ledger_says_why(
     assert found["note"] == f"n {any_size}".strip()
 
 
+def test_the_reason_for_any_size_is_told_only_where_a_size_is_reduced(records_of):
+    found = row(ledger(any_size="It is about the sign."), records_of({"one": {0: 0.9}}))
+    assert found["note"] == "n"
+
+
 def test_nor_do_groupings_that_a_scale_changes_or_what_they_rest_on(records_of):
     claims = ledger(measure={"name": "tiny.one", "shots": ["group"]})
     records = records_of({"group": {0: 1.0}})

@@ -284,8 +284,8 @@ def test_fcr_c_encoders_on_mnist(evidence, pooled, holds):
     made = {f"s1_mnist.{mode}": tried(2, "matching", each) for mode, each in found.items()}
     made |= {f"s2_mnist.{mode}": tried(3, "matching", 0.9) for mode in found}
     measured, held = result("FLT-FCR-c-mnist", evidence(groupings=made))
-    expected = {"FLT (Enc2)": 0.02, "Enc2, tuned sequentially": 0.04}
-    expected |= {"Enc2, tuned on pooled images": abs(pooled - 0.95)}
+    expected = {"FLT (Enc2)": 0.02, "FLT (Enc2), tuned sequentially": 0.04}
+    expected |= {"FLT (Enc2), tuned on pooled images": abs(pooled - 0.95)}
     assert measured == pytest.approx({"largest difference": max(expected.values())} | expected)
     assert held == holds
 

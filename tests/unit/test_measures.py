@@ -134,10 +134,12 @@ def test_fairness_in_one_column(evidence):
 
 def test_fairness_in_several_columns_counts_them(evidence):
     """A draw counts as least."""
-    found = measured("fairness", evidence, of=["l_three", "r_two"], others=["l_one", "r_one"])
-    assert found == pytest.approx(
-        {"columns": 2, LEFT: np.var([50, 52, 54, 56, 58, 60]) - 1, RIGHT: 24}
-    )
+    ours = {"of": ["l_three", "r_two"], "others": ["l_one", "r_one"]}
+    left = np.var([50, 52, 54, 56, 58, 60]) - 1
+    found = measured("fairness", evidence, **ours, columns=2)
+    expected = {"columns": 2, "lead in 2 columns": min(left, 24), LEFT: left, RIGHT: 24}
+    assert found == pytest.approx(expected)
+    assert measured("fairness", evidence, **ours)["lead in 1 columns"] == max(left, 24)
     found = measured("fairness", evidence, of=["l_one", "r_two"], others=["l_three", "r_two"])
     assert (found["columns"], found[RIGHT]) == (1, 0)
 

@@ -292,6 +292,15 @@ def test_a_record_of_other_settings_or_code_is_replaced(published, scope, last):
     assert "g" * 16 in pages(published)["toy/runs.html"].words()
 
 
+def test_a_record_that_the_ledger_no_longer_names_is_dropped(published, scope):
+    path = published / "toy" / archive.FILE
+    first = archived(published)[RUN_KEYS[0]]
+    removed = first._replace(name="removed", entry="removed")
+    archive.write(path, [*archive.read(path).values(), removed])
+    publish(scope, published)
+    assert archived(published).keys() == {RUN_KEYS[0], STUDY_KEY}
+
+
 def test_one_identity_with_two_results_is_refused(published, scope):
     before = contents(published)
     write_run(scope.results / "runs/toy_run/seed0", last=0.9)

@@ -33,10 +33,7 @@ def _gaps(evidence: Evidence, of: list[str], along: Along) -> list[pd.DataFrame]
 
     Along samples: at the last round with gradients. Along rounds: of the run with most samples.
     """
-    columns: dict[str, list[str]] = {}
-    for run in of:
-        columns.setdefault(evidence.label(run).column, []).append(run)
-    found = [gap.by_round(evidence.runs(*runs)) for runs in columns.values()]
+    found = [gap.by_round(evidence.runs(*runs)) for runs in evidence.by_column(of).values()]
     if along == "samples":
         return [gap.at_last_gradient(each) for each in found]
     return [each[each["samples"] == each["samples"].max()] for each in found]
@@ -174,12 +171,14 @@ def hierarchy(evidence: Evidence, of: Run) -> Measured:
     return {"impure leaves": float(len(impure)), "broken nodes": float(len(broken))}
 
 
-def accuracy_before_splits(evidence: Evidence, of: Run) -> Measured:
-    """Mean accuracy at the first split, and how far the best single model could be above it."""
+def accuracy_before_splits(evidence: Evidence, of: Run, rounds: int) -> Measured:
+    """Mean accuracy at the first split, its gain in so many rounds, and the room above it."""
     run = evidence.run(of)
-    accuracy = run.tested(_scores_at(run.scores(), _first_split(run)).mean())
-    room = agreement.ceiling(run.record) - float(accuracy)
-    return {"accuracy": accuracy, "room below ceiling": room}
+    scores, at = run.scores(), _first_split(run)
+    accuracy, before = (float(_scores_at(scores, each).mean()) for each in (at, at - rounds))
+    room = agreement.ceiling(run.record) - accuracy
+    gain = {f"gain in {rounds} rounds": accuracy - before}
+    return {"accuracy": run.tested(accuracy)} | gain | {"room below ceiling": room}
 
 
 def gap_at_first_split(evidence: Evidence, of: Run) -> Measured:

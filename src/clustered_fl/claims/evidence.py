@@ -1,6 +1,6 @@
 """The evidence that measures read: records of runs and groupings, tables of studies."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -170,3 +170,10 @@ class Evidence:
     def label(self, name: str) -> Label:
         """The label of a run or grouping."""
         return self.labels.get(name, Label("", name, {}))
+
+    def by_column(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Runs or groupings by the column of their table, in the order given."""
+        found: dict[str, list[str]] = {}
+        for name in names:
+            found.setdefault(self.label(name).column, []).append(name)
+        return found

@@ -64,11 +64,8 @@ def regret(evidence: Evidence, of: list[Run], early: int) -> Measured:
     Args:
         early: budget in rounds.
     """
-    columns: dict[str, list[str]] = {}
-    for run in of:
-        columns.setdefault(evidence.label(run).column, []).append(run)
     found = {}
-    for column, runs in columns.items():
+    for column, runs in evidence.by_column(of).items():
         chosen = max(runs, key=lambda run: accuracy_of(evidence, run, early))
         ends = {run: accuracy_of(evidence, run) for run in runs}
         found[column] = float(max(ends.values()) - ends[chosen])

@@ -112,22 +112,26 @@ def gained(evidence: Evidence, of: Run, after: int) -> Measured:
 
 
 def fairness(
-    evidence: Evidence, of: list[Run], others: list[Run], beside: list[Run] = ()
+    evidence: Evidence, of: list[Run], others: list[Run], beside: list[Run] = (), columns: int = 1
 ) -> Measured:
     """Whether the variance over clients is less than that of others, in each column of a table.
 
     Args:
         others: runs that are compared with ours of the same column.
         beside: runs whose variance is shown and not compared.
+        columns: in how many columns ours should be least, if there are several.
     Returns:
         Of one column "lead in variance", by how much the others' least exceeds our largest, in
         squared points, "share of others with a larger variance" than that, and every variance. Of
-        several "columns", in how many ours are least, and the excess in each.
+        several "columns", in how many ours are least, the least excess in the given number of
+        columns that are best for ours ("lead in 3 columns"), and the excess in each.
     """
-    ours, theirs = (_by_column(evidence, runs) for runs in (of, others))
+    ours, theirs = map(evidence.by_column, (of, others))
     more = {name: _excess(evidence, own, theirs[name]) for name, own in ours.items()}
     if len(more) > 1:
-        return {"columns": float(sum(value >= 0 for value in more.values()))} | more
+        count = float(sum(value >= 0 for value in more.values()))
+        best = sorted(more.values(), reverse=True)[:columns]
+        return {"columns": count, f"lead in {columns} columns": best[-1]} | more
     shown = {evidence.label(run).row: _variance(evidence, run) for run in (*of, *others, *beside)}
     largest = max(_variance(evidence, run) for run in of)
     share = np.mean([_variance(evidence, run) > largest for run in others])
@@ -136,13 +140,6 @@ def fairness(
         "lead in variance": excess,
         "share of others with a larger variance": float(share),
     } | shown
-
-
-def _by_column(evidence: Evidence, runs: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for run in runs:
-        found.setdefault(evidence.label(run).column, []).append(run)
-    return found
 
 
 def _variance(evidence: Evidence, run: str) -> float:

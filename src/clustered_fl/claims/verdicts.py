@@ -79,7 +79,7 @@ def _row(
 ) -> dict[str, object]:
     every = variants(claim).items()
     settings = [_measured(label, each, ledger, known, families) for label, each in every]
-    own = settings[0]
+    own, smaller = settings[0], _smaller(settings, ledger, scale)
     return {
         "paper": ledger.paper,
         "artefact": claim.artefact,
@@ -88,11 +88,14 @@ def _row(
         "published": claim.published or _published(own.bound, known),
         "measured": _text(settings),
         "holds_if": bounds.text(claim.holds_if),
-        "seeds": len(own.measured),
+        # Fewest over all settings: a verdict is over all of them.
+        "seeds": min(len(each.measured) for each in settings),
         "scale": scale,
         "source": source if own.bound.measured else "none",
-        "verdict": _withheld(ledger, claim, settings, scale, source) or _verdict(claim, settings),
-        "note": " ".join(filter(None, [claim.note, claim.by_construction, claim.any_size])),
+        "verdict": _withheld(claim, settings, source, smaller) or _verdict(claim, settings),
+        "note": " ".join(
+            filter(None, [claim.note, claim.by_construction, claim.any_size if smaller else ""])
+        ),
     }
 
 
@@ -148,17 +151,22 @@ def _published(bound: Bound, known: Evidence) -> str:
     return ", ".join(dict.fromkeys(parts)) or "not stated"
 
 
-def _withheld(
-    ledger: Ledger, claim: Claim, settings: list[Setting], scale: Scale, source: str
-) -> str:
+def _measures(settings: list[Setting]) -> set[str]:
+    return {name for setting in settings for name in setting.bound.measured}
+
+
+def _smaller(settings: list[Setting], ledger: Ledger, scale: Scale) -> bool:
+    """Whether this scale reduces anything that the settings measure."""
+    return any(changed_at(ledger, name, scale) for name in _measures(settings))
+
+
+def _withheld(claim: Claim, settings: list[Setting], source: str, smaller: bool) -> str:
     """The word that replaces a verdict if data or scale do not allow one, else ""."""
     if not all(setting.measured for setting in settings):
         return "NOT RUN"
-    names = {name for setting in settings for name in setting.bound.measured}
-    if names and source == "builtin":
+    if _measures(settings) and source == "builtin":
         return "DEMO ONLY"
-    smaller = not claim.any_size and any(changed_at(ledger, name, scale) for name in names)
-    return "REDUCED" if smaller else ""
+    return "REDUCED" if smaller and not claim.any_size else ""
 
 
 def _by_seed(bound: Bound, known: Evidence, families: Families) -> Iterator[Evidence]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from clustered_fl.errors import InputError
 from clustered_fl.files import read_json, recover, replacing_folder
+from clustered_fl.ledger.resolution import record_names
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.records import archive
 from clustered_fl.records.archive import Key, Packed
@@ -44,7 +45,7 @@ def publish(scope: Scope, out: Path) -> Iterator[str]:
         require_report(out / ledger.paper)
     known = {each.paper: archive.read(out / each.paper / archive.FILE) for each in scope.ledgers}
     records = {
-        each.paper: _joined(known[each.paper], scope.packed(each), out / each.paper)
+        each.paper: _joined(each, known[each.paper], scope.packed(each), out / each.paper)
         for each in scope.ledgers
     }
     _write(scope, records, out)
@@ -107,7 +108,7 @@ def keep(scope: Scope, out: Path) -> Iterator[str]:
     for ledger in scope.ledgers:
         folder = out / ledger.paper
         known, new = archive.read(folder / archive.FILE), scope.packed(ledger)
-        records = _joined(known, new, folder)
+        records = _joined(ledger, known, new, folder)
         if new:
             archive.write(folder / archive.FILE, records.values())
         yield _told(ledger, known, records)
@@ -131,15 +132,18 @@ def _check_source(scope: Scope, out: Path) -> None:
             )
 
 
-def _joined(known: dict[Key, Packed], new: dict[Key, Packed], folder: Path) -> dict[Key, Packed]:
-    """Known and new records.
+def _joined(
+    ledger: Ledger, known: dict[Key, Packed], new: dict[Key, Packed], folder: Path
+) -> dict[Key, Packed]:
+    """Known records of what the ledger still names, and new ones.
 
     One that was made with other settings or code, or holds other files, replaces the known.
     """
+    named = {*record_names(ledger)}
     current = {
         key: packed
         for key, packed in known.items()
-        if key not in new or _made_alike(packed, new[key])
+        if key.name in named and (key not in new or _made_alike(packed, new[key]))
     }
     try:
         return archive.union(current, new)
