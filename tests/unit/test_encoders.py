@@ -6,6 +6,7 @@ import literal_flt as literal
 import numpy as np
 import pytest
 import torch
+from refusals import told
 from torch.nn import functional
 
 from clustered_fl.encoders import training
@@ -18,7 +19,6 @@ from clustered_fl.encoders.storage import (
 )
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings, embed, reconstruct
 from clustered_fl.encoders.tuning import tuned
-from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
 from clustered_fl.models.autoencoder import build_autoencoder
 from clustered_fl.options import call
@@ -110,7 +110,7 @@ def test_codes_do_not_depend_on_what_is_embedded_with_them(pictures, name, monke
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "line"),
     [
         ({}, "encoder e needs the setting 'epochs', which is missing"),
         ({"epochs": 1, "epoch": 1}, "encoder e has no setting 'epoch'; allowed are epochs, batch"),
@@ -119,10 +119,8 @@ def test_codes_do_not_depend_on_what_is_embedded_with_them(pictures, name, monke
         ({"epochs": 1, "samples": 0}, "encoder e: samples = 0 is not allowed: input should be gre"),
     ],
 )
-def test_training_that_cannot_be_is_told(options, told):
-    with pytest.raises(InputError) as caught:
-        call(TrainingSettings, "encoder e", options)
-    assert str(caught.value).startswith(told)
+def test_training_that_cannot_be_is_told(options, line):
+    assert told(call, TrainingSettings, "encoder e", options).startswith(line)
 
 
 # ---- Fine-tuning --------------------------------------------------------------------------------
@@ -284,25 +282,19 @@ def test_the_averages_of_batch_normalisation_are_saved_too(pictures, tmp_path):
 
 
 def test_an_encoder_that_is_missing_damaged_or_another_is_told(tmp_path):
-    def told():
-        with pytest.raises(InputError) as caught:
-            load_encoder(tmp_path)
-        (line,) = str(caught.value).splitlines()
-        return line
-
-    assert told().startswith(f"cannot read {tmp_path / 'record.json'}: ")
+    assert told(load_encoder, tmp_path).startswith(f"cannot read {tmp_path / 'record.json'}: ")
     save(build("conv_autoencoder"), "residual_autoencoder", tmp_path)
-    sentence = told()
+    sentence = told(load_encoder, tmp_path)
     assert sentence.startswith(f"cannot read {tmp_path / WEIGHTS}: ")
     assert sentence.endswith("; train it again")
     save(build("conv_autoencoder"), "conv_autoencoder", tmp_path)
     load_encoder(tmp_path)
     whole = (tmp_path / WEIGHTS).read_bytes()
     (tmp_path / WEIGHTS).write_bytes(whole[:-20])
-    assert told().startswith(f"{tmp_path / WEIGHTS} is damaged")
+    assert told(load_encoder, tmp_path).startswith(f"{tmp_path / WEIGHTS} is damaged")
     save(build("conv_autoencoder"), "conv_autoencoder", tmp_path)
     (tmp_path / WEIGHTS).unlink()
-    assert told().startswith(f"cannot read {tmp_path / WEIGHTS}: ")
+    assert told(load_encoder, tmp_path).startswith(f"cannot read {tmp_path / WEIGHTS}: ")
 
 
 def test_pictures_are_kept_as_they_are(tmp_path):

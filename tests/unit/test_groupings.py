@@ -8,12 +8,12 @@ import literal_flt as literal
 import numpy as np
 import pytest
 import torch
+from refusals import told
 from scipy.cluster.hierarchy import dendrogram, fcluster, linkage
 
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data.federation import Federation
 from clustered_fl.encoders.training import TrainingSettings, embed
-from clustered_fl.errors import InputError
 from clustered_fl.groupings import flt, grouping_module, pca_kmeans_hc, signatures
 from clustered_fl.groupings.agreement import agreement
 from clustered_fl.groupings.clients import Clients, clients_of
@@ -29,14 +29,6 @@ from clustered_fl.models.autoencoder import build_autoencoder
 from clustered_fl.options import call
 
 BETWEEN = {"minimum": literal.minimum, "matching": literal.matching}
-
-
-def sentence(function, *arguments, **options):
-    """The one sentence with which a call is refused."""
-    with pytest.raises(InputError) as caught:
-        function(*arguments, **options)
-    (line,) = str(caught.value).splitlines()
-    return line
 
 
 # ---- Distances, threshold, components -----------------------------------------------------------
@@ -159,7 +151,7 @@ def test_one_client_is_one_cluster():
 @pytest.mark.parametrize("groups", [0, 5])
 def test_more_clusters_than_clients_are_refused(groups):
     expected = f"{groups} clusters of 4 clients; allowed are 1 to the number of clients"
-    assert sentence(ward, np.eye(4), groups) == expected
+    assert told(ward, np.eye(4), groups) == expected
 
 
 # ---- Agreement with the true groups -------------------------------------------------------------
@@ -227,7 +219,7 @@ def test_too_few_samples_for_a_signature_are_refused():
         "client 7 has 4 samples, too few for a signature of k = 5 centres; choose a smaller k or "
         "give every client 5 samples"
     )
-    assert sentence(signature, np.zeros((4, 3), np.float32), 5, 0, 7) == expected
+    assert told(signature, np.zeros((4, 3), np.float32), 5, 0, 7) == expected
 
 
 def test_as_many_samples_as_centres_are_the_centres():
@@ -242,7 +234,7 @@ def test_equal_images_have_centres_that_coincide():
 
 @pytest.mark.parametrize(("clients", "k"), [(3, 5), (5, 3), (2, 2)])
 def test_a_neighbourhood_of_all_centres_is_refused(clients, k):
-    found = sentence(on_manifold, np.zeros((clients, k, 4)), Manifold(), 0)
+    found = told(on_manifold, np.zeros((clients, k, 4)), Manifold(), 0)
     assert found == (
         f"UMAP with 15 neighbours needs more centres than that; {clients} clients of k = {k} have "
         f"{clients * k}"
@@ -444,16 +436,16 @@ def test_fine_tuning_changes_what_clients_send(flat, encoder):
 
 def test_what_flt_cannot_do_is_told(encoder):
     clients = pictures(THREE)
-    told = sentence(flt.relate, clients, None, flt.Settings(), 0)
-    assert told == "grouping flt needs an encoder; name one with `encoder:`"
-    told = sentence(flt.relate, clients, encoder, flt.Settings(k=EACH + 1), 0)
-    assert told.startswith("client 0 has 12 samples, too few for a signature of k = 13 centres;")
-    told = sentence(flt.relate, clients, encoder, flt.Settings(k=1), 0)
-    assert told.startswith("UMAP with 15 neighbours needs more centres than that; 8 clients of k")
+    line = told(flt.relate, clients, None, flt.Settings(), 0)
+    assert line == "grouping flt needs an encoder; name one with `encoder:`"
+    line = told(flt.relate, clients, encoder, flt.Settings(k=EACH + 1), 0)
+    assert line.startswith("client 0 has 12 samples, too few for a signature of k = 13 centres;")
+    line = told(flt.relate, clients, encoder, flt.Settings(k=1), 0)
+    assert line.startswith("UMAP with 15 neighbours needs more centres than that; 8 clients of k")
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "line"),
     [
         ({"gama": 1}, "grouping flt has no setting 'gama'; allowed are k, tuning,"),
         (
@@ -465,8 +457,8 @@ def test_what_flt_cannot_do_is_told(encoder):
         ({"gamma": 0}, "grouping flt: gamma = 0 is not allowed: input should be greater than 0"),
     ],
 )
-def test_settings_that_cannot_be_are_told(options, told):
-    assert sentence(call, flt.Settings, "grouping flt", options).startswith(told)
+def test_settings_that_cannot_be_are_told(options, line):
+    assert told(call, flt.Settings, "grouping flt", options).startswith(line)
 
 
 @pytest.mark.filterwarnings("ignore")  # of its imports, and of what little data there is
@@ -527,8 +519,8 @@ def test_equal_images_have_no_components():
 
 
 def test_more_components_than_pixels_are_refused():
-    told = sentence(pca_kmeans_hc.principal_components, np.zeros((3, 9)), 10)
-    assert told == "10 principal components of 9 pixels; allowed are 1 to 9"
+    line = told(pca_kmeans_hc.principal_components, np.zeros((3, 9)), 10)
+    assert line == "10 principal components of 9 pixels; allowed are 1 to 9"
 
 
 GAMMA = 0.02
@@ -580,9 +572,9 @@ def test_texts_are_refused():
     data = datasets.build(
         "ag_news", "builtin", words, np.zeros(6, int), 4, ("a",), vocabulary=("x", "y")
     )
-    assert sentence(clients_of, data, None) == "ag_news has no images; this grouping needs images"
+    assert told(clients_of, data, None) == "ag_news has no images; this grouping needs images"
 
 
 def test_an_unknown_grouping_is_told():
-    told = sentence(grouping_module, "distances")
-    assert told.startswith("unknown grouping 'distances'; allowed are fedgroup, flt, hierarchical")
+    line = told(grouping_module, "distances")
+    assert line.startswith("unknown grouping 'distances'; allowed are fedgroup, flt, hierarchical")

@@ -5,11 +5,11 @@ from subprocess import run
 
 import numpy as np
 import pytest
+from refusals import told
 
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data.own_images import own_images
 from clustered_fl.data.partitions import build_federation, partition_settings
-from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
 LABELS, TRAIN, TEST = 10, 4000, 200
@@ -30,13 +30,6 @@ def images():
     x = rng.integers(0, 256, (TRAIN + TEST, 3, 2, 2), dtype=np.uint8)
     y = np.concatenate([rng.permutation(np.arange(n) % LABELS) for n in (TRAIN, TEST)])
     return datasets.build("cifar10", "mirror", x, y, TRAIN, tuple("abcdefghij"))
-
-
-def told(dataset, kind, **settings):
-    with pytest.raises(InputError) as caught:
-        build_federation(dataset, 3, kind, **settings)
-    (line,) = str(caught.value).splitlines()
-    return line
 
 
 def held(federation, client):
@@ -102,7 +95,7 @@ def test_the_last_of_each_group_join_later_with_what_they_hold(images, kind):
 
 
 def test_a_group_without_a_client_at_the_start_is_refused(images):
-    line = told(images, "rotation", clients=9, groups=4, newcomers=2)
+    line = told(build_federation, images, 3, "rotation", clients=9, groups=4, newcomers=2)
     assert line.startswith("2 newcomers of a cluster with 2 clients whose data do not change")
 
 
@@ -132,9 +125,11 @@ def test_clients_are_tested_on_a_part_of_what_they_held(images, kind, share):
 
 
 def test_clients_that_share_images_have_no_tests_of_their_own(images):
-    line = told(images, "shared_label_ring", **KINDS["shared_label_ring"], held_out=0.2)
+    line = told(
+        build_federation, images, 3, "shared_label_ring", **KINDS["shared_label_ring"], held_out=0.2
+    )
     assert line.startswith("held_out needs clients without images in common; row ")
-    line = told(images, "congruent_pair", samples=1, held_out=0.2)
+    line = told(build_federation, images, 3, "congruent_pair", samples=1, held_out=0.2)
     assert line == "client 0 has no samples; every client needs at least one"
 
 
@@ -169,12 +164,14 @@ def test_any_clients_with_images_of_their_own_see_them_through_pipelines():
 
 @pytest.mark.parametrize("kind", ["label_swap", "structured", "shared_label_ring"])
 def test_clients_that_share_images_cannot_drift(images, kind):
-    line = told(images, kind, **KINDS[kind], drift={})
+    line = told(build_federation, images, 3, kind, **KINDS[kind], drift={})
     assert line.startswith("drift needs clients without images in common; row ")
 
 
 def test_images_that_the_partition_changes_itself_do_not_drift(images):
-    line = told(images, "rotation", **KINDS["rotation"], held_out=0.2, drift={})
+    line = told(
+        build_federation, images, 3, "rotation", **KINDS["rotation"], held_out=0.2, drift={}
+    )
     assert line == "partition rotation: drift = {} is not allowed: input should be None"
 
 
@@ -230,4 +227,4 @@ def test_settings_of_all_kinds_need_no_torch():
     ],
 )
 def test_what_cannot_be_is_told(images, kind, changes, line):
-    assert told(images, kind, **KINDS[kind] | changes).startswith(line)
+    assert told(build_federation, images, 3, kind, **KINDS[kind] | changes).startswith(line)

@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
+from refusals import told
 
-from clustered_fl.errors import InputError
 from clustered_fl.groupings import grouping_module, pacfl
 from clustered_fl.groupings.clients import Clients
 from clustered_fl.options import call
@@ -30,13 +30,6 @@ def clients_of(groups, images=14, seed=0):
 
 def settings(**options):
     return call(pacfl.Settings, "grouping pacfl", options)
-
-
-def told(function, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        function(*arguments, **options)
-    (line,) = str(caught.value).splitlines()
-    return line
 
 
 # ---- The twin -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusals import told
 
 from clustered_fl.data.dataset import build
 from clustered_fl.data.federation import load, save
@@ -65,13 +66,6 @@ def assert_tested_on_all_of(dataset, federation, labels):
     np.testing.assert_array_equal(
         federation.label_maps, np.tile(classes, (len(federation.train), 1))
     )
-
-
-def told(dataset, kind, **settings):
-    with pytest.raises(InputError) as caught:
-        build_federation(dataset, 0, kind, **settings)
-    (line,) = str(caught.value).splitlines()
-    return line
 
 
 # ---- Scenario 1: disjoint labels ----------------------------------------------------------------
@@ -257,7 +251,9 @@ def test_what_changes_is_saved(digits, tmp_path):
     ],
 )
 def test_impossible_disjoint_labels_are_told(digits, settings, sentence):
-    assert told(digits, "disjoint_labels", **DISJOINT | settings).startswith(sentence)
+    assert told(build_federation, digits, 0, "disjoint_labels", **DISJOINT | settings).startswith(
+        sentence
+    )
 
 
 # ---- Scenario 2: a ring of shared labels --------------------------------------------------------
@@ -336,11 +332,15 @@ def test_random_draws_overlap_within_a_cluster_and_not_within_a_client(digits):
     ],
 )
 def test_impossible_rings_are_told(digits, settings, sentence):
-    assert told(digits, "shared_label_ring", **RING | settings).startswith(sentence)
+    assert told(build_federation, digits, 0, "shared_label_ring", **RING | settings).startswith(
+        sentence
+    )
 
 
 def test_the_first_client_that_gets_too_few_is_named(digits):
-    sentence = told(digits, "shared_label_ring", clients=50, groups=5, samples=4)
+    sentence = told(
+        build_federation, digits, 0, "shared_label_ring", clients=50, groups=5, samples=4
+    )
     assert sentence.endswith(f"need {4 * 7}, there are {COUNTS[int(sentence.split()[4])]}")
     assert " for client " in sentence
 
@@ -375,10 +375,10 @@ def test_every_client_is_a_writer_with_its_own_test_images(digits):
 
 def test_impossible_writers_are_told(digits):
     sentence = "images has no owners; partition writers needs them"
-    assert told(digits, "writers", clients=2) == sentence
+    assert told(build_federation, digits, 0, "writers", clients=2) == sentence
     sentence = "7 clients; allowed are 1 to 6, the writers there are"
-    assert told(written(digits), "writers", clients=7) == sentence
-    sentence = told(written(digits), "writers", clients=0)
+    assert told(build_federation, written(digits), 0, "writers", clients=7) == sentence
+    sentence = told(build_federation, written(digits), 0, "writers", clients=0)
     assert sentence.startswith("partition writers: clients = 0 is not allowed")
 
 
@@ -473,11 +473,11 @@ def test_the_row_of_zeros_adds_label_0_to_the_test_of_the_last_cluster(digits):
     ],
 )
 def test_impossible_structures_are_told(digits, settings, sentence):
-    assert told(digits, "structured", **STRUCTURED | settings) == sentence
+    assert told(build_federation, digits, 0, "structured", **STRUCTURED | settings) == sentence
 
 
 @pytest.mark.parametrize("settings", [{"clients": 0}, {"clients": 4, "labels": 0}])
 def test_no_clients_and_no_labels_are_told(digits, settings):
     name = "labels" if "labels" in settings else "clients"
     sentence = f"partition structured: {name} = 0 is not allowed: input should be greater"
-    assert told(digits, "structured", **settings).startswith(sentence)
+    assert told(build_federation, digits, 0, "structured", **settings).startswith(sentence)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from refusals import told
 
 from clustered_fl.cli import main
 from clustered_fl.data import dataset as datasets
@@ -11,7 +12,6 @@ from clustered_fl.data import federation as federations
 from clustered_fl.data.own_images import has_own_images, own_images
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.data.transforms import drifted
-from clustered_fl.errors import InputError
 
 TRAIN, TEST, SIDE = 96, 23, 5
 
@@ -21,13 +21,6 @@ def data():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (TRAIN + TEST, 3, SIDE, SIDE), dtype=np.uint8)
     return datasets.build("images", "builtin", x, np.arange(len(x)) % 4, TRAIN, tuple("abcd"))
-
-
-def told(function, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        function(*arguments, **options)
-    (line,) = str(caught.value).splitlines()
-    return line
 
 
 def everything(federation):

@@ -7,6 +7,7 @@ import literal_repa as literal
 import numpy as np
 import pytest
 import torch
+from refusals import told
 from safetensors.numpy import save_file
 from torch.nn.utils import vector_to_parameters
 
@@ -15,7 +16,6 @@ from clustered_fl.data import federation as federations
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.engine.stacked import Stacked
 from clustered_fl.engine.workload import LocalSettings
-from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
 from clustered_fl.groupings import repa, wd
 from clustered_fl.groupings.clients import clients_of
@@ -48,13 +48,6 @@ RUN = {
     "evaluate_every": 3,
     "keep_every": 1,
 }
-
-
-def sentence(function, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        function(*arguments, **options)
-    (line,) = str(caught.value).splitlines()
-    return line
 
 
 @pytest.fixture(scope="module")
@@ -193,8 +186,8 @@ def test_images_are_embedded_alone_or_in_any_company(profiler, data):
 
 
 def test_a_round_that_was_not_kept_is_told(profiler):
-    told = sentence(profiler.model, 7)
-    assert told == "run encoder has kept no model after 7 rounds; it has 1, 2, 3"
+    line = told(profiler.model, 7)
+    assert line == "run encoder has kept no model after 7 rounds; it has 1, 2, 3"
 
 
 def record(folder, models, **config):
@@ -208,7 +201,7 @@ def record(folder, models, **config):
 
 def test_runs_that_are_no_profilers_are_told(tmp_path, data, federation):
     one = np.zeros(4, np.float32)
-    load = partial(sentence, load_profiler, dataset=data, federation=federation)
+    load = partial(told, load_profiler, dataset=data, federation=federation)
     plain = record(tmp_path / "a", {"node0.model": one}, model={"name": "le_net"})
     assert load(plain) == (
         "run encoder trained le_net, which has no encoder; allowed are supervised_autoencoder"
@@ -221,7 +214,7 @@ def test_runs_that_are_no_profilers_are_told(tmp_path, data, federation):
     assert load(none).startswith(f"{none / records.MODELS} is damaged ")
     assert load(tmp_path / "absent").startswith("cannot read ")
     small = load_profiler(record(tmp_path / "d", {"node0.model": one}), data, federation)
-    assert sentence(small.network).startswith("run encoder has 4 parameters, for these images")
+    assert told(small.network).startswith("run encoder has 4 parameters, for these images")
 
 
 # ---- REPA ---------------------------------------------------------------------------------------
@@ -294,24 +287,24 @@ def test_repa_takes_a_servers_encoder_too(clients, data, federation):
         expected = literal.described(codes[own].astype(np.float64), ("mean", "std"))
         np.testing.assert_allclose(found.signatures[client, 0], expected, rtol=1e-4, atol=1e-5)
     assert rows == []
-    told = sentence(repa.relate, clients, encoder, replace(settings, round=2), 0)
-    assert told == "round = 2 of an encoder; it has none, only a profiler has rounds"
+    line = told(repa.relate, clients, encoder, replace(settings, round=2), 0)
+    assert line == "round = 2 of an encoder; it has none, only a profiler has rounds"
     measure = Measures(rounds=(1,))
-    told = sentence(repa.relate, clients, encoder, replace(settings, measure=measure), 0)
-    assert told == "measure needs the labels and models of a run; name a `profiler:`"
+    line = told(repa.relate, clients, encoder, replace(settings, measure=measure), 0)
+    assert line == "measure needs the labels and models of a run; name a `profiler:`"
 
 
 def test_what_repa_cannot_do_is_told(clients, profiler):
-    told = sentence(repa.relate, clients, None, repa.Settings(clusters=2), 0)
-    assert told == "grouping repa needs a network; name one with `profiler:` or `encoder:`"
-    told = sentence(repa.relate, clients, profiler, repa.Settings(clusters=7), 0)
-    assert told == "7 clusters of 6 clients; allowed are 1 to 6"
-    told = sentence(repa.relate, clients, profiler, repa.Settings(clusters=2, round=9), 0)
-    assert told == "run encoder has kept no model after 9 rounds; it has 1, 2, 3"
+    line = told(repa.relate, clients, None, repa.Settings(clusters=2), 0)
+    assert line == "grouping repa needs a network; name one with `profiler:` or `encoder:`"
+    line = told(repa.relate, clients, profiler, repa.Settings(clusters=7), 0)
+    assert line == "7 clusters of 6 clients; allowed are 1 to 6"
+    line = told(repa.relate, clients, profiler, repa.Settings(clusters=2, round=9), 0)
+    assert line == "run encoder has kept no model after 9 rounds; it has 1, 2, 3"
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "line"),
     [
         ({}, "grouping repa needs the setting 'clusters', which is missing"),
         ({"clusters": 0}, "grouping repa: clusters = 0 is not allowed"),
@@ -324,8 +317,8 @@ def test_what_repa_cannot_do_is_told(clients, profiler):
         ),
     ],
 )
-def test_settings_that_cannot_be_are_told(options, told):
-    assert sentence(call, repa.Settings, "grouping repa", options).startswith(told)
+def test_settings_that_cannot_be_are_told(options, line):
+    assert told(call, repa.Settings, "grouping repa", options).startswith(line)
 
 
 def test_one_client_is_one_cluster(profiler, data):
@@ -480,13 +473,13 @@ def test_changes_are_the_same_for_the_same_seed_and_in_any_company(
 
 def test_what_wd_cannot_do_is_told(clients, profiler):
     for encoder in (None, build_autoencoder("conv_autoencoder", (1, SIDE, SIDE), code=4)):
-        told = sentence(wd.relate, clients, encoder, wd.Settings(clusters=2), 0)
-        assert told == "grouping wd needs the model of a run; name one with `profiler:`"
-    told = sentence(wd.relate, clients, profiler, wd.Settings(clusters=2, round=4), 0)
-    assert told == "run encoder has kept no model after 4 rounds; it has 1, 2, 3"
+        line = told(wd.relate, clients, encoder, wd.Settings(clusters=2), 0)
+        assert line == "grouping wd needs the model of a run; name one with `profiler:`"
+    line = told(wd.relate, clients, profiler, wd.Settings(clusters=2, round=4), 0)
+    assert line == "run encoder has kept no model after 4 rounds; it has 1, 2, 3"
     bad = {"clusters": 2, "training": {"epochs": 1, "batch_size": 8, "lr": 0.1, "momentun": 0.5}}
-    told = sentence(call, wd.Settings, "grouping wd", bad)
-    assert told.startswith("grouping wd has no setting 'training.momentun'; allowed are epochs,")
+    line = told(call, wd.Settings, "grouping wd", bad)
+    assert line.startswith("grouping wd has no setting 'training.momentun'; allowed are epochs,")
 
 
 # ---- The step -----------------------------------------------------------------------------------
@@ -515,5 +508,5 @@ def test_a_grouping_that_uses_no_run_is_told(folder, tmp_path):
     files = {"data": folder / "data", "federation": folder / "federation", "encoder": folder}
     where = {"out": tmp_path, "saved": tmp_path / "checkpoint"}
     how = {"origin": ORIGIN, "device": "cpu", "tell": lambda _: None}
-    told = sentence(clustering.execute, config, **files, **where, **how)
-    assert told == "grouping flt uses no run; name an encoder in place of the profiler"
+    line = told(clustering.execute, config, **files, **where, **how)
+    assert line == "grouping flt uses no run; name an encoder in place of the profiler"

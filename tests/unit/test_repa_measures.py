@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from refusals import told
 from torch.nn.utils import parameters_to_vector
 
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data.drift import Drift
 from clustered_fl.data.federation import Federation
 from clustered_fl.data.transforms import pipeline, transformed
-from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
 from clustered_fl.groupings import repa, wd
 from clustered_fl.groupings.clients import clients_of
@@ -30,13 +30,6 @@ from clustered_fl.records import index, relatedness
 SIDE, EACH, NUMBER, TESTS = 24, 12, 5, 90
 CLIENTS = NUMBER + 1
 COUNTS = np.array([[12, 0, 0], [10, 2, 0], [0, 0, 12], [0, 3, 9], [4, 4, 4], [0, 12, 0]])
-
-
-def sentence(function, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        function(*arguments, **options)
-    (line,) = str(caught.value).splitlines()
-    return line
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +94,8 @@ def test_too_few_images_are_drawn_again_and_never_enough_is_told():
     settings = Robustness(images=9, noise=0.0)
     for seed in range(20):
         assert similar_counts(small, settings, np.random.default_rng(seed)).sum() >= 9
-    told = sentence(similar_counts, np.array([2, 1]), settings, np.random.default_rng(0))
-    assert told == ("a client of 3 images has too few for others like it to have 9; ask for fewer")
+    line = told(similar_counts, np.array([2, 1]), settings, np.random.default_rng(0))
+    assert line == ("a client of 3 images has too few for others like it to have 9; ask for fewer")
 
 
 GROUPS = np.array([0, 0, 1, 1, 0])
@@ -180,8 +173,8 @@ def test_robustness_needs_images_that_no_client_holds(make, data, federation):
         federation.train, (rows,), np.zeros(CLIENTS, int), federation.label_maps, GROUPS
     )
     taken = Profiler(profiler.run, profiler.config, 2, profiler.models, data, everything)
-    told = sentence(list, outcomes(taken, clusters_of(GROUPS), Robustness(), 0, len))
-    assert told == "robustness needs test images that no client holds; there are none"
+    line = told(list, outcomes(taken, clusters_of(GROUPS), Robustness(), 0, len))
+    assert line == "robustness needs test images that no client holds; there are none"
 
 
 def test_training_images_that_no_client_holds_are_not_unseen(make, data, federation):
@@ -331,13 +324,13 @@ def test_wd_can_be_measured_alike(make, data, federation):
 
 
 def test_what_was_not_measured_is_told(written, make, data, federation, tmp_path):
-    told = sentence(measured, make, data, federation, "repa", Measures(images=5))
-    assert told == "measure: images compare pipelines, and this federation has no drift"
+    line = told(measured, make, data, federation, "repa", Measures(images=5))
+    assert line == "measure: images compare pipelines, and this federation has no drift"
     pd.DataFrame([]).to_parquet(tmp_path / relatedness.COMPARISONS)
     write_json(tmp_path / "record.json", {})
-    told = sentence(profiles.measurements, tmp_path, "cosine")
-    assert told == f"{tmp_path} has no measurements of cosine; ask for them in the ledger"
-    assert "of magic;" in sentence(profiles.measurements, written[0], "magic")
+    line = told(profiles.measurements, tmp_path, "cosine")
+    assert line == f"{tmp_path} has no measurements of cosine; ask for them in the ledger"
+    assert "of magic;" in told(profiles.measurements, written[0], "magic")
 
 
 def test_a_vector_without_length_has_cosine_zero():

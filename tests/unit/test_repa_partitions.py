@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from refusals import told
 from torchvision.transforms import v2
 
 from clustered_fl.data import dataset as datasets
@@ -13,7 +14,6 @@ from clustered_fl.data.partitions import build_federation
 from clustered_fl.data.partitions.dirichlet import proportions
 from clustered_fl.data.partitions.two_labels import label_pairs
 from clustered_fl.data.transforms import drifted, pipeline, transformed
-from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
 TRAIN, TEST, LABELS = 1000, 100, 10
@@ -25,13 +25,6 @@ def images():
     x = rng.integers(0, 256, (TRAIN + TEST, 3, 2, 2), dtype=np.uint8)
     y = np.concatenate([rng.permutation(np.arange(n) % LABELS) for n in (TRAIN, TEST)])
     return datasets.build("cifar10", "mirror", x, y, TRAIN, tuple("abcdefghij"))
-
-
-def sentence(function, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        function(*arguments, **options)
-    (line,) = str(caught.value).splitlines()
-    return line
 
 
 def owned(federation, client):
@@ -83,12 +76,12 @@ def test_the_seed_decides_everything(images, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_client_must_train(images, kind):
-    told = sentence(build_federation, images, 0, kind, clients=0, newcomers=4)
-    assert told.startswith(f"partition {kind}: clients = 0 is not allowed")
-    told = sentence(build_federation, images, 0, kind, clients=4, newcomers=-1)
-    assert told.startswith(f"partition {kind}: newcomers = -1 is not allowed")
-    told = sentence(build_federation, images, 0, kind, clients=4, held_out=1.0)
-    assert told.startswith(f"partition {kind}: held_out = 1.0 is not allowed")
+    line = told(build_federation, images, 0, kind, clients=0, newcomers=4)
+    assert line.startswith(f"partition {kind}: clients = 0 is not allowed")
+    line = told(build_federation, images, 0, kind, clients=4, newcomers=-1)
+    assert line.startswith(f"partition {kind}: newcomers = -1 is not allowed")
+    line = told(build_federation, images, 0, kind, clients=4, held_out=1.0)
+    assert line.startswith(f"partition {kind}: held_out = 1.0 is not allowed")
 
 
 # ---- Dirichlet ----------------------------------------------------------------------------------
@@ -161,12 +154,12 @@ def test_shares_are_those_of_a_loop_over_labels(images):
 
 
 def test_what_dirichlet_cannot_do_is_told(images):
-    told = sentence(build_federation, images, 0, "dirichlet", clients=101)
-    assert told == ("101 clients of 10 images or more; allowed are 1 to 100 clients of 1000 images")
-    told = sentence(build_federation, images, 0, "dirichlet", clients=20, alpha=0.01, minimum=49)
-    assert told.startswith("in 100 draws with alpha = 0.01 some of 20 clients always had fewer")
-    told = sentence(build_federation, images, 0, "dirichlet", clients=2, drift={"transform": 2})
-    assert told.startswith("partition dirichlet has no setting 'drift.transform'")
+    line = told(build_federation, images, 0, "dirichlet", clients=101)
+    assert line == ("101 clients of 10 images or more; allowed are 1 to 100 clients of 1000 images")
+    line = told(build_federation, images, 0, "dirichlet", clients=20, alpha=0.01, minimum=49)
+    assert line.startswith("in 100 draws with alpha = 0.01 some of 20 clients always had fewer")
+    line = told(build_federation, images, 0, "dirichlet", clients=2, drift={"transform": 2})
+    assert line.startswith("partition dirichlet has no setting 'drift.transform'")
 
 
 # ---- Two labels, and shards ---------------------------------------------------------------------
@@ -195,8 +188,8 @@ def test_samples_are_of_each_label(images):
     federation = build_federation(images, 0, "two_labels", clients=20, samples=10)
     counts = [Counter(images.y[owned(federation, i)].tolist()) for i in range(20)]
     assert {tuple(own.values()) for own in counts} == {(10, 10)}
-    told = sentence(build_federation, images, 0, "two_labels", clients=20, samples=26)
-    assert told.startswith("26 samples per client asked of 100 rows for 4 clients;")
+    line = told(build_federation, images, 0, "two_labels", clients=20, samples=26)
+    assert line.startswith("26 samples per client asked of 100 rows for 4 clients;")
 
 
 def test_shards_are_consecutive_when_sorted_by_label(images):
@@ -218,8 +211,8 @@ def test_shards_cross_the_borders_of_labels(images):
     labels = {len(set(images.y[owned(federation, i)].tolist())) for i in range(8)}
     assert labels <= {1, 2, 3, 4}
     assert max(labels) > 2
-    told = sentence(build_federation, images, 0, "shards", clients=501)
-    assert told == "501 clients of 2 shards; allowed are 1 to 500 clients of 1000 images"
+    line = told(build_federation, images, 0, "shards", clients=501)
+    assert line == "501 clients of 2 shards; allowed are 1 to 500 clients of 1000 images"
 
 
 # ---- Writers ------------------------------------------------------------------------------------
@@ -268,8 +261,8 @@ def test_without_newcomers_writers_are_as_before(written):
             np.testing.assert_array_equal(federation.train[client], train)
             tests = 60 + np.flatnonzero(written.owner[60:] == client)
             np.testing.assert_array_equal(federation.test_sets[client], tests)
-    told = sentence(build_federation, written, 0, "writers", clients=10, newcomers=3)
-    assert told == "13 clients; allowed are 1 to 12, the writers there are"
+    line = told(build_federation, written, 0, "writers", clients=10, newcomers=3)
+    assert line == "13 clients; allowed are 1 to 12, the writers there are"
 
 
 # ---- Drift --------------------------------------------------------------------------------------
@@ -370,8 +363,8 @@ def test_true_groups_are_shared_pipelines(pictures):
 
 def test_what_cannot_drift_is_told(pictures):
     federation = federation_of(pictures, {})
-    assert sentence(drifted, pictures, federation, None, 0) == (
+    assert told(drifted, pictures, federation, None, 0) == (
         "this federation has no drift; give it the setting `drift`"
     )
-    told = sentence(drifted, pictures, federation, {"transforms": 9}, 0)
-    assert told.startswith("drift: transforms = 9 is not allowed")
+    line = told(drifted, pictures, federation, {"transforms": 9}, 0)
+    assert line.startswith("drift: transforms = 9 is not allowed")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from refusals import told
 
 from clustered_fl import groupings, methods
 from clustered_fl.data.partitions import partition_settings
@@ -58,9 +59,7 @@ def test_committed_configuration_is_allowed_and_offline():
     ],
 )
 def test_what_is_not_allowed_is_one_sentence(content, sentence):
-    with pytest.raises(InputError) as caught:
-        read_settings(content)
-    (line,) = str(caught.value).splitlines()
+    line = told(read_settings, content)
     assert line.removeprefix("the configuration: ").startswith(sentence)
 
 
