@@ -9,9 +9,11 @@ each (`state.placed`), and `newcomer_groups` if it can place them in every round
 the field `relatedness`, it receives that of the run's grouping (`clustered_fl.groupings`).
 """
 
+from collections.abc import Container
 from importlib import import_module
 from types import ModuleType
 
+from clustered_fl.errors import InputError
 from clustered_fl.options import module_called
 
 SHARED = ("groups", "state")
@@ -25,3 +27,17 @@ def method_module(name: str) -> str:
 def load_method(name: str) -> ModuleType:
     """Import method `name`."""
     return import_module(method_module(name))
+
+
+def require_placed(name: str, newcomers: bool, defined: Container[str]) -> None:
+    """Refuse to test newcomers with a method that cannot place them in every round.
+
+    Args:
+        newcomers: the setting of the method.
+        defined: names in its module.
+    Raises: InputError.
+    """
+    if newcomers and "newcomer_groups" not in defined:
+        raise InputError(
+            f"method {name} places no newcomers while it trains; drop `newcomers: true` from it"
+        )

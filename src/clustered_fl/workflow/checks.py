@@ -28,7 +28,7 @@ from clustered_fl.ledger.resolution import (
 )
 from clustered_fl.ledger.schema import RESERVED, SCALES, Claim
 from clustered_fl.ledger.written import Ledger
-from clustered_fl.methods import method_module
+from clustered_fl.methods import method_module, require_placed
 from clustered_fl.models import TEXT_MODELS, model_entry
 from clustered_fl.models.inputs import separated
 from clustered_fl.options import call, fields_of, validated
@@ -189,6 +189,8 @@ def _method(settings: Settings) -> None:
         raise InputError(f"method {name} averages by no grouping; drop `grouping:` from the run")
     found = np.zeros((1, 1)) if grouped else None
     call(known, f"method {name}", own, **(dict.fromkeys(OF_A_GROUPING, found) if takes else {}))
+    source = read(method_module(name), "the plan")
+    require_placed(name, own.get("newcomers", False), {*source.definitions, *source.imports})
 
 
 def _grouping(settings: Settings) -> None:
