@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import wraps
 from importlib.util import find_spec
 from inspect import isroutine, signature
+from numbers import Integral
 from pathlib import Path
 from reprlib import Repr
 from types import UnionType
@@ -97,6 +98,21 @@ def validated(model: type[Model], what: str, content: Any, noun: str = "setting"
         raise InputError(refusal(error, what, model, noun)) from error
     _require_kept(content, made, what)
     return made
+
+
+def require_whole(minimum: int, **values: Any) -> None:
+    """Refuse arguments that are no whole numbers or below a minimum.
+
+    Args:
+        values: name of an argument -> what was given.
+    Raises: InputError naming the first that is not allowed.
+    """
+    for name, value in values.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
+            raise InputError(
+                f"{name} = {_shown(value)} is not allowed; it must be a whole number, at least "
+                f"{minimum}"
+            )
 
 
 def _require_kept(given: Any, made: Any, what: str) -> None:

@@ -22,11 +22,11 @@ from torch import nn
 from torch.nn.utils import vector_to_parameters
 
 from clustered_fl.data import dataset as datasets
-from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
 from clustered_fl.data.held_out import hold_out, with_tests
 from clustered_fl.data.own_images import has_own_images, own_images
 from clustered_fl.data.partitions import build_federation
+from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.errors import InputError
 from clustered_fl.groupings import grouping_module
 from clustered_fl.groupings.clients import clients_of
@@ -35,10 +35,11 @@ from clustered_fl.jobs import encode
 from clustered_fl.jobs import train as runs
 from clustered_fl.jobs.device import prepared
 from clustered_fl.jobs.record import Run
+from clustered_fl.methods import require_placed
 from clustered_fl.models.autoencoder import Autoencoder
 from clustered_fl.models.fit import require_fit
 from clustered_fl.models.inputs import separated
-from clustered_fl.options import call
+from clustered_fl.options import call, require_whole
 from clustered_fl.randomness import generator
 from clustered_fl.records.relatedness import Relatedness, require_clients
 
@@ -51,7 +52,7 @@ TRAINING = {"epochs": 1, "batch_size": 20, "lr": 0.1}
 class Clients:
     """Data and the clients that hold them; `names` are the sorted owners, or numbers."""
 
-    dataset: Dataset
+    dataset: datasets.Dataset
     federation: Federation
     names: tuple[Hashable, ...]
 
@@ -111,7 +112,7 @@ def federation(
     y: np.ndarray,
     owners: np.ndarray | None = None,
     partition: Mapping[str, Any] | None = None,
-    groups: Mapping[Hashable, int] | None = None,
+    groups: Mapping[Hashable, Hashable] | None = None,
     held_out: float = 0.2,
     seed: int = 0,
 ) -> Clients:
@@ -122,11 +123,12 @@ def federation(
         y: class of each image, numbers or names, [N].
         owners: client that holds each image, numbers or names, [N].
         partition: kind and settings of a partition, as in a ledger; in place of owners.
-        groups: true group of each owner, for scoring only; a partition has its own.
+        groups: true group (number or name) of each owner, for scoring; a partition has its own.
         held_out: fraction of each client's images (with a partition, of all) used for tests.
         seed: of all random draws.
     Raises: InputError if images are not square, lengths differ, or there are too few images.
     """
+    require_whole(0, seed=seed)
     if (owners is None) == (partition is None):
         raise InputError("a federation needs owners or a partition, and not both")
     if owners is None and groups is not None:
@@ -161,7 +163,7 @@ def _owned(
     x: np.ndarray,
     y: np.ndarray,
     owners: np.ndarray,
-    groups: Mapping[Hashable, int] | None,
+    groups: Mapping[Hashable, Hashable] | None,
     held_out: float,
     seed: int,
 ) -> Clients:
@@ -176,11 +178,11 @@ def _owned(
     order = np.concatenate([*train, *tests])
     dataset, position = _dataset(x, y, order, sum(map(len, train))), np.argsort(order)
     own = ([position[rows] for rows in part] for part in (train, tests))
-    true = np.array([groups[name] if groups else 0 for name in names])
+    true = by_first_appearance(groups[name] if groups else 0 for name in names)
     return Clients(dataset, with_tests(dataset, *own, true), names)
 
 
-def _dataset(x: np.ndarray, y: np.ndarray, order: np.ndarray, train_rows: int) -> Dataset:
+def _dataset(x: np.ndarray, y: np.ndarray, order: np.ndarray, train_rows: int) -> datasets.Dataset:
     """Images with a channel axis, in `order`; classes are numbered by their sorted names."""
     if x.dtype != np.uint8 or x.ndim not in (3, 4) or x.shape[-1] != x.shape[-2]:
         allowed = "square images, uint8 [N, C, H, W] or [N, H, W]"
@@ -232,6 +234,7 @@ def cluster(
         device: of the network: "cpu", "cuda" or "auto".
     Raises: InputError if the method has no such settings, or needs another network.
     """
+    require_whole(0, seed=seed)
     place, options = prepared(device if network else "cpu"), _named(method)
     found = import_module(grouping_module(name := options.pop("name")))
     settings = call(found.Settings, f"grouping {name}", options)
@@ -272,22 +275,22 @@ def train(
         workers: threads; the result does not depend on them.
         evaluate_every: rounds between two tests.
         tell: receives a line after every round.
-    Raises: InputError if a setting is not allowed or does not fit the data, or the grouping is not
-        of these clients.
+    Raises: InputError if a setting is not allowed, or it or the grouping does not fit the clients.
     """
-    if min(rounds, evaluate_every, workers) < 1:
-        raise InputError("rounds, evaluate_every and workers must be at least 1")
-    place = prepared(device)
+    require_whole(1, rounds=rounds, evaluate_every=evaluate_every, workers=workers)
+    require_whole(0, seed=seed)
     config = {"run": "your training", "model": _named(model), "method": _named(method)}
     config |= {"training": dict(training), "rounds": rounds, "seed": seed}
     config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}
-    engine = runs.build_engine(config, clients.dataset, clients.federation, place, workers)
-    images, classes = clients.dataset.x.shape[1:], len(clients.dataset.classes)
-    require_fit(image_shape=images, classes=classes, **separated(config["model"])[1])
+    data, own = clients.dataset, clients.federation
+    engine = runs.build_engine(config, data, own, prepared(device), workers)
+    network = separated(config["model"])[1]
+    require_fit(image_shape=data.x.shape[1:], classes=len(data.classes), **network)
     if grouping:
-        asked = clients.federation.newcomers if config["method"].get("newcomers") else 0
-        require_clients(grouping, clients.federation.clients, asked)
+        asked = own.newcomers if config["method"].get("newcomers") else 0
+        require_clients(grouping, own.clients, asked)
     run = runs.begin(config, engine, grouping)
+    require_placed(config["method"]["name"], run.settings.newcomers, vars(run.method))
     for completed in runs.rounds(run):
         tell(f"round {completed}/{rounds}, {len(run.state.models)} group(s)")
     return Trained(run, clients)

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from refusals import told
 
 import clustered_fl
 from clustered_fl.data import dataset as datasets
@@ -110,6 +112,13 @@ def test_the_seed_says_what_is_tested_on(arrays, clients):
 def test_true_groups_are_those_of_the_owners(arrays, clients):
     assert clients.federation.groups.tolist() == list(GROUPS.values())
     assert clustered_fl.federation(*arrays).federation.groups.tolist() == [0] * 6
+
+
+@pytest.mark.parametrize("kinds", [("north", "south"), (-1, 0), (10**9, 7)], ids=str)
+def test_true_groups_have_any_names_and_are_numbered(arrays, kinds):
+    groups = {owner: kinds[group] for owner, group in GROUPS.items()}
+    found = clustered_fl.federation(*arrays, groups=groups).federation
+    assert found.groups.tolist() == list(GROUPS.values())
 
 
 def test_a_partition_deals_the_images_out_in_place_of_owners(arrays):
@@ -347,13 +356,6 @@ def test_a_training_profiles_other_clients_too(arrays, networks):
 # ---- What does not fit --------------------------------------------------------------------------
 
 
-def refused(function, *arguments, **options) -> str:
-    with pytest.raises(InputError) as caught:
-        function(*arguments, **options)
-    (line,) = str(caught.value).splitlines()
-    return line
-
-
 IID = {"kind": "iid", "clients": 3}
 SQUARE = "x must be square images, uint8 [N, C, H, W] or [N, H, W]"
 
@@ -376,6 +378,7 @@ SQUARE = "x must be square images, uint8 [N, C, H, W] or [N, H, W]"
         ({"partition": IID | {"clientes": 1}}, "partition iid has no setting 'clientes'; allowed "),
         ({"partition": IID | {"clients": 9}}, "0 samples per client asked of 6 rows for 9 client"),
         ({"partition": IID, "groups": {0: 1}}, "groups are those of owners; a partition has its"),
+        ({"partition": IID, "seed": 0.5}, "seed = 0.5 is not allowed; it must be a whole number"),
         ({"partition": IID, "held_out": 1.0}, "held_out = 1.0 is not allowed; it must be between"),
         ({"owners": np.arange(8) // 7}, "owner 1 has no image left to train on; its tests take o"),
         ({"owners": np.arange(8) // 4, "groups": {0: 1}}, "groups must have every owner; 1 is mis"),
@@ -383,7 +386,7 @@ SQUARE = "x must be square images, uint8 [N, C, H, W] or [N, H, W]"
 )
 def test_arrays_that_make_no_federation_are_refused(changes, sentence):
     given = {"x": np.zeros((8, 4, 4), np.uint8), "y": np.arange(8) % 2} | changes
-    assert refused(clustered_fl.federation, **given).startswith(sentence)
+    assert told(clustered_fl.federation, **given).startswith(sentence)
 
 
 @pytest.mark.parametrize("model", ["le_net", "small_conv_net", "supervised_autoencoder"])
@@ -392,8 +395,19 @@ def test_images_that_are_too_small_for_a_model_are_refused(model):
     clients = clustered_fl.federation(
         np.zeros((12, 8, 8), np.uint8), np.arange(12) % 2, partition=IID
     )
-    line = refused(clustered_fl.train, clients, model=model, rounds=1)
+    line = told(clustered_fl.train, clients, model=model, rounds=1)
     assert line == f"images of 8 x 8 pixels are too small for model {model}"
+
+
+@pytest.mark.parametrize(("side", "other"), [(18, 16), (30, 28)])
+def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
+    images = np.zeros((12, side, side), np.uint8)
+    clients = clustered_fl.federation(images, np.arange(12) % 2, partition=IID)
+    line = told(clustered_fl.train, clients, model="supervised_autoencoder", rounds=1)
+    assert line == (
+        f"images of {side} x {side} pixels do not fit model supervised_autoencoder, whose "
+        f"reconstructions would have {other} x {other}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -408,26 +422,33 @@ def test_images_that_are_too_small_for_a_model_are_refused(model):
         ({"model": {"name": "mlp", "drop": 1}}, "model mlp has no setting 'drop'; allowed are "),
         ({"model": {"name": "word_lstm", "length": 3}}, "the model needs texts, but the dataset y"),
         ({"training": {"epochs": 1}}, "local training needs the setting 'batch_size', which is m"),
-        ({"rounds": 0}, "rounds, evaluate_every and workers must be at least 1"),
-        ({"evaluate_every": 0}, "rounds, evaluate_every and workers must be at least 1"),
-        ({"workers": 0}, "rounds, evaluate_every and workers must be at least 1"),
+        ({"rounds": 0}, "rounds = 0 is not allowed; it must be a whole number, at least 1"),
+        ({"rounds": "3"}, "rounds = '3' is not allowed; it must be a whole number, at least 1"),
+        ({"rounds": 2.5}, "rounds = 2.5 is not allowed; it must be a whole number, at least 1"),
+        ({"evaluate_every": True}, "evaluate_every = True is not allowed; it must be a whole numb"),
+        ({"workers": 0}, "workers = 0 is not allowed; it must be a whole number, at least 1"),
+        ({"seed": -1}, "seed = -1 is not allowed; it must be a whole number, at least 0"),
+        (
+            {"method": {"name": "local", "newcomers": True}},
+            "method local places no newcomers while it trains; drop `newcomers: true` from it",
+        ),
     ],
 )
 def test_a_training_that_cannot_be_is_refused(clients, changes, sentence):
-    assert refused(clustered_fl.train, clients, **changes).startswith(sentence)
+    assert told(clustered_fl.train, clients, **changes).startswith(sentence)
 
 
 def test_a_method_that_averages_by_no_grouping_is_given_none(clients):
     found = clustered_fl.cluster(clients, PACFL)
-    told = refused(clustered_fl.train, clients, "fedavg", grouping=found)
-    assert told == "method fedavg averages by no grouping; drop `grouping:` from the run"
+    line = told(clustered_fl.train, clients, "fedavg", grouping=found)
+    assert line == "method fedavg averages by no grouping; drop `grouping:` from the run"
 
 
 def test_a_grouping_of_other_clients_is_refused(arrays, clients):
     found = clustered_fl.cluster(clients, PACFL)
     fewer = clustered_fl.federation(*(each[arrays[2] != "ada"] for each in arrays))
-    told = refused(clustered_fl.train, fewer, "one_shot", grouping=found)
-    assert told == "the grouping is of 6 clients; there are 5"
+    line = told(clustered_fl.train, fewer, "one_shot", grouping=found)
+    assert line == "the grouping is of 6 clients; there are 5"
 
 
 def test_a_grouping_that_places_no_newcomers_tests_none(arrays):
@@ -435,42 +456,41 @@ def test_a_grouping_that_places_no_newcomers_tests_none(arrays):
     clients = clustered_fl.federation(*arrays[:2], partition=partition)
     found = clustered_fl.cluster(clients, PACFL)
     method = {"name": "one_shot", "newcomers": True}
-    told = refused(clustered_fl.train, clients, method, grouping=found)
-    assert told == "the grouping is of 0 newcomers; there are 2"
+    line = told(clustered_fl.train, clients, method, grouping=found)
+    assert line == "the grouping is of 0 newcomers; there are 2"
     assert clustered_fl.train(clients, "one_shot", grouping=found, rounds=1).scores.shape[1] == 4
 
 
 def test_a_client_that_there_is_not_has_no_network(clients):
     trained = train(clients, "fedavg", rounds=1)
-    told = refused(trained.network, "gil")
-    assert told == "there is no client 'gil'; allowed are ada, ben, cleo, dan, eve, fay"
+    line = told(trained.network, "gil")
+    assert line == "there is no client 'gil'; allowed are ada, ben, cleo, dan, eve, fay"
 
 
 def test_what_cannot_compare_clients_is_refused(clients, networks):
-    def told(method, network=None):
-        return refused(clustered_fl.cluster, clients, method, network)
-
+    line = partial(told, clustered_fl.cluster, clients)
     method, run = {"name": "repa", "clusters": 2}, "run your training "
-    assert told("magic").startswith("unknown grouping 'magic'; allowed are fedgroup, flt, ")
-    assert told({"clusters": 2}).startswith("unknown grouping ''; allowed are fedgroup, flt, ")
-    assert told(PACFL | {"k": 2}).startswith("grouping pacfl has no setting 'k'; allowed are ")
-    assert told("flt").startswith("grouping flt needs an encoder; ")
-    assert told(method).startswith("grouping repa needs a network; ")
-    assert told(method | {"name": "wd"}, networks["encoder"][0]).startswith(
+    assert line("magic").startswith("unknown grouping 'magic'; allowed are fedgroup, flt, ")
+    assert line({"clusters": 2}).startswith("unknown grouping ''; allowed are fedgroup, flt, ")
+    assert line(PACFL, seed="1").startswith("seed = '1' is not allowed; it must be a whole number")
+    assert line(PACFL | {"k": 2}).startswith("grouping pacfl has no setting 'k'; allowed are ")
+    assert line("flt").startswith("grouping flt needs an encoder; ")
+    assert line(method).startswith("grouping repa needs a network; ")
+    assert line(method | {"name": "wd"}, networks["encoder"][0]).startswith(
         "grouping wd needs the m"
     )
-    assert told(FLT, networks["run"][0]).startswith("grouping flt uses no training; ")
+    assert line(FLT, networks["run"][0]).startswith("grouping flt uses no training; ")
     plain = train(clients, "fedavg", rounds=1)
-    assert told(method, plain).startswith(f"{run}trained mlp, which has no encoder; allowed are ")
+    assert line(method, plain).startswith(f"{run}trained mlp, which has no encoder; allowed are ")
     several = train(clients, "local", model=PROFILER, training=ADAM, rounds=1)
-    assert told(method, several).startswith(f"{run}has models of 6 groups; ")
+    assert line(method, several).startswith(f"{run}has models of 6 groups; ")
 
 
 def test_an_encoder_that_cannot_be_is_refused(clients):
-    told = refused(clustered_fl.encoder, clients, "vae")
-    assert told.startswith("unknown autoencoder 'vae'; allowed are conv_autoencoder, ")
-    told = refused(clustered_fl.encoder, clients, rate=0.1)
-    assert told.startswith("training of the encoder has no setting 'rate'; allowed are epochs, ")
+    line = told(clustered_fl.encoder, clients, "vae")
+    assert line.startswith("unknown autoencoder 'vae'; allowed are conv_autoencoder, ")
+    line = told(clustered_fl.encoder, clients, rate=0.1)
+    assert line.startswith("training of the encoder has no setting 'rate'; allowed are epochs, ")
 
 
 # ---- The package --------------------------------------------------------------------------------
