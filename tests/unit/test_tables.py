@@ -2,7 +2,9 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from nbconvert.filters import markdown2html
@@ -56,14 +58,29 @@ def test_latex_wraps_long_columns_only(saved):
     assert first.count("p{") == 1
 
 
+def shares_of_a_line(table: pd.DataFrame, folder: Path) -> list[float]:
+    """Widths of the columns that are set as paragraphs."""
+    tables.save(table, folder, "table", NOTE)
+    first = (folder / "table.tex").read_text().splitlines()[0]
+    return [float(share) for share in re.findall(r"p{(-?[0-9.]+)", first)]
+
+
 def test_latex_columns_fit_on_a_line(tmp_path):
     table = pd.DataFrame({"a": ["x" * 10], "b": ["x" * 40], "c": ["x" * 400], "d": ["x" * 20]})
-    tables.save(table, tmp_path, "table", NOTE)
-    first = (tmp_path / "table.tex").read_text().splitlines()[0]
-    shares = [float(share) for share in re.findall(r"p{([0-9.]+)", first)]
+    shares = shares_of_a_line(table, tmp_path)
     assert len(shares) == 2
     assert shares[0] < shares[1]
     assert sum(shares) + 30 / 85 == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize("long", [1, 2])
+def test_latex_columns_of_long_texts_keep_a_width_where_short_ones_fill_the_line(tmp_path, long):
+    table = pd.DataFrame({f"number {n}": [n] for n in range(12)})
+    texts = {f"text {n}": ["x" * (40 + 400 * n)] for n in range(long)}
+    shares = shares_of_a_line(table.assign(**texts), tmp_path)
+    assert len(shares) == long
+    assert min(shares) > 0.05
+    assert sum(shares) == pytest.approx(0.15 * long, abs=0.02)
 
 
 def test_equal_tables_are_equal_bytes(saved, tmp_path_factory):
@@ -71,6 +88,12 @@ def test_equal_tables_are_equal_bytes(saved, tmp_path_factory):
     tables.save(TABLE.copy(), again, "table", NOTE)
     for path in saved.iterdir():
         assert path.read_bytes() == (again / path.name).read_bytes()
+
+
+def test_numbers_become_the_cells_of_a_column():
+    assert tables.cells([1.234, None, float("nan"), pd.NA, -2]) == ["1.23", "–", "–", "–", "-2.00"]
+    assert tables.cells(pd.Series([3.0, np.inf]), "+.3g") == ["+3", "+inf"]
+    assert tables.cells([]) == []
 
 
 class Cells(HTMLParser):

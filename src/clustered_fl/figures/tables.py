@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -15,8 +16,9 @@ _LATEX |= {"ᵢ": "$_i$", "ⱼ": "$_j$", "ₖ": "$_k$"}
 _LATEX |= {"α": r"$\alpha$", "γ": r"$\gamma$", "ε": r"$\varepsilon$", "φ": r"$\varphi$"}
 _LATEX |= {"θ": r"$\theta$", "Θ": r"$\Theta$", "∈": r"$\in$", "≤": r"$\le$", "−": "$-$"}
 _LATEX |= {">": "$>$", "<": "$<$", "–": "--", "·": r"$\cdot$"}
-# Columns with longer cells are set as paragraphs; a line holds about so many characters.
-_LONG, _LINE = 25, 85
+# Columns with longer cells are set as paragraphs; a line holds about so many characters. Where the
+# other columns fill it, a paragraph still has this share of it on average.
+_LONG, _LINE, _LEAST = 25, 85, 0.15
 
 
 def save(table: pd.DataFrame, out: Path, name: str, note: str) -> None:
@@ -48,9 +50,15 @@ def _column_format(table: pd.DataFrame) -> str:
     """One letter per column; columns of long texts share the rest of the line as paragraphs."""
     widths = {name: max(table[name].astype(str).str.len().max(), len(name)) for name in table}
     long = {name: min(width, _LINE) for name, width in widths.items() if width > _LONG}
-    rest = 0.95 - sum(width for name, width in widths.items() if name not in long) / _LINE
+    short = sum(width for name, width in widths.items() if name not in long) / _LINE
+    rest = max(0.95 - short, _LEAST * len(long))
     share = {name: rest * width / sum(long.values()) for name, width in long.items()}
     return "".join(rf"p{{{share[name]:.2f}\linewidth}}" if name in long else "l" for name in table)
+
+
+def cells(values: Iterable[float], form: str = ".2f") -> list[str]:
+    """Numbers as the cells of a column, a dash where there is none."""
+    return ["–" if pd.isna(value) else format(value, form) for value in values]
 
 
 def markdown(text: str) -> str:
