@@ -9,11 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustered_fl.claims.binding import function_of
+from clustered_fl.claims.bounds import parsed
 from clustered_fl.claims.bounds import text as text_of_bounds
 from clustered_fl.claims.judging import text_of
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.report.entries import ClaimEntry
-from clustered_fl.report.numbers import Number, Reading, deciding_text, plain, readings, with_unit
+from clustered_fl.report.numbers import (
+    Number,
+    Reading,
+    deciding_text,
+    plain,
+    readings,
+    span,
+    with_unit,
+)
 from clustered_fl.report.units import _OF_MEASURES, _OF_NAMES, unit
 from clustered_fl.report.verdicts import COLUMNS, Verdict
 
@@ -56,6 +65,15 @@ def test_other_values_of_an_open_setting_are_read_apart():
     assert [each.value for each in found[1].numbers] == [-2, 8]
     assert found[2].numbers == []
     assert read("", "lead > 0") == []
+
+
+@pytest.mark.parametrize(
+    "bound", ["< 1e-3", ">= -1.5E-03 and < +2e2", "= 0", "> -inf", ">= .5 and <= 1_000", "<  3"]
+)
+def test_every_bound_that_a_ledger_may_have_is_read(bound):
+    assert parsed(bound)
+    (found,) = read("lead 0.5; gap 1", f"S2, f = 1 > 0; lead {bound}; gap = 1")
+    assert [each.bound for each in found.numbers] == [bound, "= 1"]
 
 
 @given(
@@ -138,6 +156,13 @@ def test_a_number_stands_with_its_unit_and_what_it_needed():
     assert told == "lead: 1.2 points (1 to 1.4), needed ≥ 1.5"
 
 
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([], ""), ([2], "2"), ([2, 2], "2"), ([3, 1, 2], "1 to 3")]
+)
+def test_a_span_is_from_the_least_to_the_largest(numbers, text):
+    assert span(iter(numbers)) == text
+
+
 def test_units_are_those_of_measures_that_there_are():
     measures = {".".join(function_of(claim.measure)) for claim in CLAIMS}
     assert {*_OF_MEASURES, *(measure for measure, _ in _OF_NAMES)} <= measures
@@ -154,6 +179,13 @@ def test_units_are_those_of_measures_that_there_are():
         ("measures.violations", "violations", ""),
         ("measures.rounds_to", "rounds ahead", "rounds"),
         ("measures.fairness", "columns", ""),
+        ("ground.lead", "least lead", "points"),
+        ("ground.later_lead", "mean change", "points"),
+        ("ground.regret", "largest regret", "points"),
+        ("ground.surplus_of_the_worst", "least surplus", "points"),
+        ("ground.rounds_over", "largest share", ""),
+        ("flt.leaves", "points lost", "points"),
+        ("flt.leaves", "agreement", ""),
     ],
 )
 def test_units_of_numbers(measure, name, expected):

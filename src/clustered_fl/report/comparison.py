@@ -17,12 +17,13 @@ import pandas as pd
 from clustered_fl.claims.judging import Estimate, errors_of, judge
 from clustered_fl.ledger.tables import Cell, Column, Row
 from clustered_fl.metrics.accuracy import binomial_error, scores_of
-from clustered_fl.metrics.agreement import index
 from clustered_fl.metrics.ground.budgets import at_budget
+from clustered_fl.metrics.ground.matrix import groups_of
 from clustered_fl.records.archive import Key
 from clustered_fl.records.reading import RECORD, ROUNDS
 from clustered_fl.report.entries import ArtefactEntry, ComputedEntry, PaperEntry
 from clustered_fl.report.evidence import Records
+from clustered_fl.report.numbers import span
 
 AHEAD, BEHIND, UNCLEAR = "ahead", "behind", "not clear"
 
@@ -153,8 +154,7 @@ class Comparison:
     def seeds_in(self, *settings: str) -> str:
         """On how many seeds the accuracies of these settings rest."""
         own = [self.scores[each, method] for each in settings for method in self.ranked(each)]
-        numbers = sorted({len(score.accuracies) for score in own})
-        return " to ".join(dict.fromkeys(str(each) for each in (*numbers[:1], *numbers[-1:])))
+        return span(len(score.accuracies) for score in own)
 
 
 def _difference(own: Score, other: Score) -> Difference | None:
@@ -212,16 +212,8 @@ def _accuracy(records: Records, key: Key) -> Estimate:
 
 
 def _found(entry: ComputedEntry, seeds: Collection[int]) -> Iterator[tuple[float, float]]:
-    """Agreement and number of the groups in the records of a grouping or a run for these seeds.
-
-    Clients that a grouping relates, however remotely, are one group.
-    """
-    for record in (seed.record for seed in entry.done if seed.seed in seeds):
-        if "agreement" in record:
-            yield float(record["agreement"]["ari"]), float(record["agreement"]["components"])
-        else:
-            groups = record["groups"]
-            yield index(record["true_groups"], groups), float(len(set(groups)))
+    """Agreement and number of the groups in the records of a grouping or a run for these seeds."""
+    return (groups_of(seed.record) for seed in entry.done if seed.seed in seeds)
 
 
 def curves(paper: PaperEntry, setting: str) -> ArtefactEntry | None:

@@ -5,7 +5,7 @@ are read from there, so that a page made of published verdicts needs no measurem
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
 
@@ -17,7 +17,7 @@ from clustered_fl.report.verdicts import Verdict
 
 _VALUE = r"-?(?:inf|nan|[\d.]+(?:e[+-]\d+)?)"
 _NUMBER = re.compile(rf"(.+?) ({_VALUE})(?: \(({_VALUE}) to ({_VALUE})\))?")
-_COMPARISON = r"(?:[<>]=?|=) -?[\d.]+"
+_COMPARISON = r"(?:[<>]=?|=) +\S+"  # what the limit may be, `bounds.parsed` says
 _BOUND = re.compile(rf"(.+?) ({_COMPARISON}(?: and {_COMPARISON})*)")
 _OTHER = re.compile(r"; (?=with [^;]+?: )")
 _SETTING = re.compile(r"with (.+?): (.*) \(([A-Z ]+)\)")
@@ -148,6 +148,12 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def with_unit(value: float, unit: str) -> str:
     """A number and its unit: `1.2 points`; the unit is left out where there is no number."""
     return f"{plain(value)} {unit}".rstrip() if isfinite(value) else plain(value)
+
+
+def span(numbers: Iterable[int]) -> str:
+    """Least and largest: `1 to 3`; `2` if all are equal, "" if there are none."""
+    found = sorted(numbers)
+    return " to ".join(dict.fromkeys(map(str, (*found[:1], *found[-1:]))))
 
 
 def deciding_text(number: Number) -> str:

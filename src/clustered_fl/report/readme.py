@@ -9,6 +9,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.report import site
 from clustered_fl.report.entries import PaperEntry
+from clustered_fl.report.numbers import span
 from clustered_fl.report.rendering import rendered
 from clustered_fl.report.scorecards import summary_table
 from clustered_fl.report.verdicts import Verdict
@@ -64,5 +65,4 @@ def _scale(papers: list[dict[str, Any]]) -> dict[str, Any]:
 
 def seeds(verdicts: list[Verdict]) -> str:
     """On how many seeds claims about data rest: `1`, `1 to 3`; "" if none was measured."""
-    numbers = sorted({int(each.seeds) for each in verdicts if each.seeds and each.needs_data})
-    return " to ".join(dict.fromkeys(str(each) for each in (*numbers[:1], *numbers[-1:])))
+    return span(int(each.seeds) for each in verdicts if each.seeds and each.needs_data)

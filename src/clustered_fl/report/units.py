@@ -9,6 +9,7 @@ POINTS, PERCENT, ROUNDS, SQUARED = "points", "%", "rounds", "squared points"
 _OF_MEASURES = {
     **dict.fromkeys(("measures.lead", "measures.differences", "measures.near_published"), POINTS),
     **dict.fromkeys(("flt.margins", "flt.second_half", "flt.near_published"), POINTS),
+    **dict.fromkeys(("ground.lead", "ground.later_lead", "ground.regret"), POINTS),
     "ground.surplus_of_the_worst": POINTS,
     **dict.fromkeys(("repa.differences", "repa.unrest"), POINTS),
     **dict.fromkeys(("measures.accuracy", "measures.gained", "flt.columns"), PERCENT),
@@ -26,6 +27,7 @@ _OF_NAMES = {
     ("flt.columns", "first over second"): POINTS,
     ("measures.fairness", "columns"): "",
     ("measures.fairness", "share "): "",
+    ("flt.leaves", "points"): POINTS,
     ("flt.label_0", "variance"): SQUARED,
     ("flt.label_0", "last cluster"): PERCENT,
     ("flt.label_0", "accuracy"): PERCENT,

@@ -107,7 +107,7 @@ def converged(scores: pd.DataFrame) -> float:
 def _grouped(cell: Cell, records: pd.DataFrame, truth: bool) -> dict[str, float]:
     """Agreement and number of groups, means over the seeds of what has found the groups."""
     kind = "grouping" if cell["grouping"] else "run"
-    found = list(map(_groups, index.loaded(index.chosen(records, kind, cell[kind]))))
+    found = list(map(groups_of, index.loaded(index.chosen(records, kind, cell[kind]))))
     return {
         "trials": len(found),
         "agreement": float(np.mean([rand for rand, _ in found])) if truth else float("nan"),
@@ -115,8 +115,11 @@ def _grouped(cell: Cell, records: pd.DataFrame, truth: bool) -> dict[str, float]
     }
 
 
-def _groups(record: Mapping[str, Any]) -> tuple[float, float]:
-    """Agreement and number of the groups in the record of a grouping or a run."""
+def groups_of(record: Mapping[str, Any]) -> tuple[float, float]:
+    """Agreement with the true groups, and number, of the groups in a grouping's or run's record.
+
+    Clients that a grouping relates, however remotely, are one group.
+    """
     if "agreement" in record:
         return float(record["agreement"]["ari"]), float(record["agreement"]["components"])
     found = agreement.index(record["true_groups"], record["groups"])
@@ -143,7 +146,7 @@ def over_rounds(cell: Cell, records: pd.DataFrame) -> pd.DataFrame:
         if cell["grouping"]:
             grouping = load_record(index.folder(records, "grouping", cell["grouping"], seed))
             rounds = range(record["rounds"] + 1)
-            found = pd.DataFrame([_groups(grouping)] * len(rounds), rounds, GROUPED)
+            found = pd.DataFrame([groups_of(grouping)] * len(rounds), rounds, GROUPED)
         else:
             found = _groups_by_round(folder, record)
         scores = accuracy.client_scores(folder).mean(axis=1).rename("accuracy")
