@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from clustered_fl.workflow.kinds import FILES
 from clustered_fl.workflow.plan import Plan
 
 PAPERS = Path(__file__).parents[2] / "config" / "papers"
+RULES = sorted((Path(__file__).parents[2] / "workflow" / "rules").glob("*.smk"))
 
 
 @pytest.fixture(scope="module", params=SCALES)
@@ -105,6 +107,14 @@ def test_a_family_stands_for_one_run_per_value_of_its_sweep(demo):
     assert members == [*samples, "cfl_fig9"]
     known = demo.records()
     assert list(known[known["entry"] == "cfl_mnist_samples"]["name"]) == samples
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
+def test_what_a_rule_writes_beside_its_outputs_lies_under_the_prefix_of_a_module(path):
+    text = path.read_text()
+    parameters = re.findall(r"^    params:\n(.*?)^    shell:", text, re.DOTALL | re.MULTILINE)
+    named = re.findall(r'(\S*)\(?\s*"(?:data|figures|logs|results)/', "".join(parameters))
+    assert all("PLACES." in each for each in named)
 
 
 def test_records_are_the_files_that_a_job_leaves(small):

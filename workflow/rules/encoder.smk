@@ -36,7 +36,7 @@ rule encoder:
         code=PLAN.encoder.code,
         identity=PLAN.identity,
         other_data=PLAN.other_data,
-        checkpoint="results/{scale}/checkpoints/encoders/{name}.safetensors",
+        checkpoint=PLACES.made("results/{scale}/checkpoints/encoders/{name}.safetensors"),
     shell:
         """
         exec &>>{log:q}

@@ -47,7 +47,9 @@ rule grouping:
         code=PLAN.grouping.code,
         identity=PLAN.identity,
         other_data=PLAN.other_data,
-        checkpoint="results/{scale}/checkpoints/groupings/{name}/seed{seed}.safetensors",
+        checkpoint=PLACES.made(
+            "results/{scale}/checkpoints/groupings/{name}/seed{seed}.safetensors"
+        ),
     shell:
         """
         exec &>>{log:q}
