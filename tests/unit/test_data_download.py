@@ -98,6 +98,28 @@ def test_without_network_nothing_is_tried(host, monkeypatch, tmp_path):
     assert not list(tmp_path.rglob("*.parquet"))
 
 
+@pytest.mark.parametrize(
+    ("address", "asked"),
+    [
+        ("https://somewhere", ("somewhere", 443)),
+        ("http://somewhere/files.zip", ("somewhere", 80)),
+        ("http://localhost:8080", ("localhost", 8080)),
+        ("somewhere", ("somewhere", 443)),
+    ],
+)
+def test_the_host_is_asked_at_the_port_of_the_download(monkeypatch, address, asked):
+    tried = []
+
+    def connect(place, patience):
+        tried.append(place)
+        return SimpleNamespace(close=int)
+
+    monkeypatch.setattr(downloads.socket, "create_connection", connect)
+    monkeypatch.setattr(downloads, "getproxies", dict)
+    downloads.require_network(entry(), address)
+    assert tried == [asked]
+
+
 def test_behind_a_proxy_the_libraries_try(monkeypatch):
     monkeypatch.setattr(downloads, "getproxies", lambda: {"https": "proxy:80"})
     monkeypatch.delattr(downloads.socket, "create_connection")

@@ -62,9 +62,10 @@ def require_network(entry: Entry, address: str) -> None:
     """
     if getproxies():
         return
-    host = urlsplit(address).hostname or address
+    parts = urlsplit(address)
+    host, port = parts.hostname or address, parts.port or (80 if parts.scheme == "http" else 443)
     try:
-        socket.create_connection((host, 443), PATIENCE).close()
+        socket.create_connection((host, port), PATIENCE).close()
     except OSError as error:
         raise InputError(
             f"cannot download {entry.hub}, because {host} cannot be reached ({error}): connect to "
