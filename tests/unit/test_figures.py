@@ -14,6 +14,7 @@ from PIL import Image
 from tiny_records import TREE, TRUTH, record, scores
 
 from clustered_fl import figures
+from clustered_fl.data.builtin import NOTE
 from clustered_fl.figures.cfl import splits, trees
 from clustered_fl.metrics.cfl import tree
 
@@ -69,6 +70,10 @@ def test_the_legend_of_clusters_is_read_line_by_line():
 def test_numbers_are_saved_beside_the_drawing(tmp_path):
     draw(tmp_path)
     assert pd.read_csv(tmp_path / "figure.csv")["y"].tolist() == [0.1, 0.333333, 0.2, 0.5]
+
+
+def test_figures_say_of_built_in_data_what_the_data_say():
+    assert figures.DEMO == NOTE
 
 
 @pytest.mark.parametrize(

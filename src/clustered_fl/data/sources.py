@@ -1,4 +1,4 @@
-"""Where a dataset comes from, in canonical form: built-in stand-in, mirror folder or download."""
+"""Where a dataset comes from, in canonical form: built-in substitute, mirror folder or download."""
 
 from pathlib import Path
 

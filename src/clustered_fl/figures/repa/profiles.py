@@ -41,7 +41,7 @@ def colour_of(name: str) -> str:
 
 
 def listed(cells: Sequence[Mapping[str, Any]], columns: Named, rows: Named) -> pd.DataFrame:
-    """The cells of a table that a notebook is told of, one per row.
+    """The cells of a table that a notebook receives, one per row.
 
     Columns: group (title of its column), title (of its row), method (with which that begins), row,
     run, grouping, and the published numbers by name.

@@ -16,7 +16,7 @@ from clustered_fl.records.reading import load_record, load_rounds
 BYTES = 4
 
 Cell = Mapping[str, Any]
-"""A cell of the table as a notebook is told of it: run, grouping, encoder, profiler, traffic."""
+"""A cell of the table as a notebook receives it: run, grouping, encoder, profiler, traffic."""
 
 
 def in_rounds(folder: Path, down: int, up: int) -> int:

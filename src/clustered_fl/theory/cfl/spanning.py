@@ -45,7 +45,7 @@ def weakest_links(similarity: np.ndarray) -> Cuts:
 def undivided(first: np.ndarray, groups: int) -> np.ndarray:
     """Which bipartitions are correct: no true group has clients in both halves (CFL Definition 1).
 
-    Clients of a group are side by side in `first` [trials, clients], all groups alike in size.
+    Clients of a group are side by side in `first` [trials, clients], all groups of equal size.
     """
     by_group = first.reshape(len(first), groups, -1)
     return (by_group.all(axis=2) | ~by_group.any(axis=2)).all(axis=1)

@@ -1,4 +1,4 @@
-"""FLT's averaging of models: as printed, as in the public code, and as it must be meant.
+"""FLT's averaging of models: as printed, as in the public code, and as presumably intended.
 
 Weights are matrices [clients, clients]: row i holds the shares of all clients' models in the new
 model of client i (the transpose of what multiplies the models from the right in Algorithm 3).
