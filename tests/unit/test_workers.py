@@ -1,14 +1,17 @@
 """Gradients of a worker's network, which leaves out what has no weight in the loss."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.nn.utils import parameters_to_vector
 
 from clustered_fl.data import dataset as datasets
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.engine.equivalents import Enlarging
-from clustered_fl.engine.workers import Workers
+from clustered_fl.engine.workers import Worker, Workers
 from clustered_fl.jobs.train import build_engine
 
 
@@ -58,3 +61,12 @@ def test_a_decoder_without_weight_is_not_run(engine, weight, runs):
     worker = Workers(workload, 1).own()
     assert any(isinstance(m, Enlarging) for m in worker.network.modules()) == runs
     assert len(worker.model) == len(parameters_to_vector(workload.network.parameters()))
+
+
+def test_a_recurrent_layer_that_drops_nothing_can_pass_a_gradient_back_in_cudnn(engine):
+    """In evaluation mode cuDNN refuses it."""
+    layers = [nn.LSTM(2, 3), nn.LSTM(2, 3, num_layers=2, dropout=0.5), nn.Dropout(0.5)]
+    worker = Worker(replace(engine(0.3).workload, build=lambda: nn.ModuleList(layers)))
+    for training in (False, True, False):
+        network = worker.load(worker.model.clone(), training)
+        assert [layer.training for layer in network] == [True, training, training]

@@ -50,9 +50,9 @@ class Worker:
     """One network whose parameters and gradients are views into flat vectors.
 
     `model` and `gradient` [P] never move, because bits may depend on memory alignment. The
-    `network` is in evaluation mode unless `load` says otherwise. A decoder whose images have no
-    weight in the loss (REPA's CLF) is not run: its gradient is zero. Some layers are replaced by
-    faster ones (`equivalents`).
+    `network` is in evaluation mode unless `load` says otherwise, except recurrent layers without
+    dropout, whose modes compute the same. A decoder whose images have no weight in the loss (REPA's
+    CLF) is not run: its gradient is zero. Some layers are replaced by faster ones (`equivalents`).
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -75,7 +75,11 @@ class Worker:
         """Load the parameters `model` [P]; InputError if they are not finite."""
         require_finite(model)
         self.model.copy_(model)
-        return self.network.train(training)
+        self.network.train(training)
+        for layer in self.network.modules():
+            if isinstance(layer, nn.RNNBase) and not layer.dropout:
+                layer.train()  # cuDNN's backward pass exists in training mode only
+        return self.network
 
     def backward(self, rows: np.ndarray, client: int) -> tuple[Tensor, int]:
         """Add the gradient of the loss over `rows` to `gradient`; returns summed loss and terms."""
@@ -94,7 +98,7 @@ class Workers:
     def __init__(self, workload: Workload, number: int) -> None:
         if number < 1:
             raise InputError(f"workers = {number}; allowed are numbers from 1")
-        self.workload = workload
+        self.workload, self.number = workload, number
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(number)
 
