@@ -215,6 +215,20 @@ def test_an_owner_shows_that_it_lives_and_stops_when_it_ends(path, monkeypatch):
     assert active_count() == before
 
 
+def test_an_owner_goes_on_showing_that_it_lives_after_a_failure(path, monkeypatch):
+    signs, shown = iter([OSError(errno.EIO, "a server is away")] * 2), Event()
+
+    def utime(_):
+        if error := next(signs, None):
+            raise error
+        shown.set()
+
+    monkeypatch.setattr(checkpoint, "HEARTBEAT", 1e-3)
+    monkeypatch.setattr(os, "utime", utime)
+    with sole_owner(path):
+        assert shown.wait(60)
+
+
 def test_runs_side_by_side_have_their_own_locks(path):
     with sole_owner(path), sole_owner(path.with_name("seed1.safetensors")):
         pass

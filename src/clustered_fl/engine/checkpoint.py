@@ -95,8 +95,8 @@ def _refusal(place: Path) -> str:
 
 
 def _live(lock: int, ended: threading.Event) -> None:
-    with suppress(OSError):
-        while not ended.wait(HEARTBEAT):
+    while not ended.wait(HEARTBEAT):
+        with suppress(OSError):  # a network file system may answer again later
             os.utime(lock)
 
 
