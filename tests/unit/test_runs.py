@@ -447,6 +447,31 @@ def test_a_file_that_finds_no_room_in_memory_is_one_sentence(capsys):
     assert capsys.readouterr().out.startswith("error: out of memory, with ")
 
 
+@pytest.mark.parametrize(
+    ("kind", "message", "why"),
+    [
+        (
+            torch.OutOfMemoryError,
+            "CUDA out of memory. Tried to allocate 1.70 GiB. GPU 0 has a total capacity of 6.00 "
+            "GiB of which 11.06 MiB is free. Of the allocated memory 2.93 GiB is allocated by "
+            "PyTorch. See documentation for Memory Management",
+            "CUDA out of memory. Tried to allocate 1.70 GiB. GPU 0 has a total capacity of 6.00 "
+            "GiB of which 11.06 MiB is free",
+        ),
+        (RuntimeError, "CUDA error: out of memory\nmore", "CUDA error: out of memory"),
+    ],
+    ids=["allocator", "driver"],
+)
+def test_a_gpu_without_memory_is_one_sentence_of_its_own(capsys, kind, message, why):
+    def too_large() -> None:
+        raise kind(message)
+
+    assert exit_code(too_large, print) == 2
+    advice = "use --config device=cpu or a larger GPU"
+    told = f"error: out of memory on the GPU ({why}); {advice}\n"
+    assert capsys.readouterr().out == told
+
+
 # ---- Progress -----------------------------------------------------------------------------------
 
 

@@ -5,8 +5,9 @@ from contextlib import suppress
 
 from clustered_fl.errors import InputError, InterruptionError
 
-_TEXTS = "can't allocate memory", "Cannot allocate memory"
-"""Of PyTorch's allocator, and of the operating system, also when a file is mapped into memory."""
+_TEXTS = "can't allocate memory", "Cannot allocate memory", "CUDA error: out of memory"
+"""Of PyTorch's allocator, of the operating system, also when a file is mapped into memory, and of
+CUDA outside that allocator."""
 
 
 def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:
@@ -38,6 +39,9 @@ def _out_of_memory(error: Exception) -> str:
     from clustered_fl.records.machine import peak_memory
 
     why = (str(error) or "no reason given").splitlines()[0]
+    if "CUDA" in why:
+        why = ". ".join(why.split(". ")[:3]).removesuffix(".")  # PyTorch's own advice follows
+        return f"out of memory on the GPU ({why}); use --config device=cpu or a larger GPU"
     return (
         f"out of memory, with {peak_memory()} MB in use at most ({why}); more is reserved by a "
         "run's memory_mb, or for all jobs of a rule by --set-resources train:mem_mb=<MB>"
