@@ -12,7 +12,9 @@ from pydantic.dataclasses import dataclass as settings
 from torch import Tensor, nn
 
 from clustered_fl.data.federation import Federation
+from clustered_fl.engine.stacked_memory import transferred
 from clustered_fl.engine.task import Task
+from clustered_fl.models.dropout import Dropout
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
 
@@ -72,8 +74,16 @@ class Workload:
         rng = generator(self.seed, "batches", client, round_, epoch)
         return rng.permutation(self.federation.train[client])
 
+    @cached_property
+    def drops(self) -> bool:
+        """Whether the network has dropout."""
+        layers = self.network.modules()
+        return any(isinstance(layer, Dropout) and layer.probability > 0 for layer in layers)
+
     def dropout_key(self, client: int, round_: int, epoch: int) -> int:
-        """Key of the dropout masks of an epoch, 32 bits."""
+        """Key of the dropout masks of an epoch, 32 bits; 0 for a network without dropout."""
+        if not self.drops:
+            return 0
         return int(generator(self.seed, "dropout", client, round_, epoch).integers(2**32))
 
     def batches(self, rows: np.ndarray) -> list[np.ndarray]:
@@ -83,8 +93,9 @@ class Workload:
 
     def inputs(self, rows: np.ndarray) -> Tensor:
         """Inputs of the network for pooled `rows`."""
-        return self.task.inputs(torch.from_numpy(rows).to(self.device))
+        return self.task.inputs(transferred(torch.from_numpy(rows), self.device))
 
     def targets(self, rows: np.ndarray, client: int) -> Tensor:
         """Targets for pooled `rows` in the labels of `client`."""
-        return self.task.targets(torch.from_numpy(rows).to(self.device), self.label_maps[client])
+        places = transferred(torch.from_numpy(rows), self.device)
+        return self.task.targets(places, self.label_maps[client])

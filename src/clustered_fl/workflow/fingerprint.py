@@ -30,6 +30,10 @@ EQUAL = {
     "085bdf49ebc58ee1": ["8ca4cb06fbf49e60"],
     # Adam, fused.
     "6161d9b88050f27f": ["45559cfcecc07397"],
+    # Copies to a GPU that do not wait; no dropout key without dropout.
+    "d5a1bd46790b61b3": ["230d65a63ac38021"],
+    "633de8011c59d2d3": ["9fc8baad8718fa58"],
+    "89e26eab0eacecaf": ["3bb9351cb1741f1f"],
     # REPA and WD: the classifier as a network that can be compiled; codes with channels last.
     "4779987017d25476": ["1ce06c39d5a2e710"],
     "11fe5dd6b8c8b279": ["6da31dd35ae12e4d", "40de0d523b46d322"],
