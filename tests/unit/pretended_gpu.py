@@ -1,8 +1,9 @@
 """A GPU that computes nothing: its tensors have a device and a shape, but no numbers.
 
 PyTorch's fake tensors refuse operations across devices, as a GPU does. Numbers that the CPU reads
-come from here, and every read for which the CPU would wait is counted. What is tested is the route
-of tensors through a GPU: not their values, the speed, or the capture of graphs.
+come from here. Every read for which the CPU would wait is counted, and, from when a test asks for
+it, every such copy to the GPU. What is tested is the route of tensors through a GPU: not their
+values, the speed, or the capture of graphs.
 """
 
 import traceback
@@ -47,6 +48,37 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         yield waits
 
 
+def waiting_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The places of copies to `GPU` for which the CPU waits, from now on; also those of indices."""
+    places: list[str] = []
+    move, read = Tensor.to, FakeTensor.__getitem__
+
+    def copied(tensor: object) -> None:
+        if isinstance(tensor, Tensor) and tensor.device.type == "cpu":
+            places.append(_place(3))
+
+    def to(tensor: Tensor, *given: object, **named: object) -> Tensor:
+        device, _, at_once, _ = torch._C._nn._parse_to(*given, **named)
+        if device and device.type == GPU.type and not at_once:
+            copied(tensor)
+        return move(tensor, *given, **named)
+
+    def indexed(tensor: Tensor, index: object) -> Tensor:
+        if tensor.device.type == GPU.type:
+            copied(index)
+        return read(tensor, index)
+
+    monkeypatch.setattr(Tensor, "to", to)
+    monkeypatch.setattr(FakeTensor, "__getitem__", indexed)
+    return places
+
+
+def _place(above: int) -> str:
+    """File and line of a caller, so many calls up."""
+    frame = traceback.extract_stack()[-1 - above]
+    return f"{Path(frame.filename).name}:{frame.lineno}"
+
+
 def _as_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the engine decides by the name of the device; threads would leave the fake mode."""
     monkeypatch.setattr(stacked_layers, "UNFOLDED", (GPU.type,))
@@ -82,8 +114,7 @@ def _read(name: str, value: object, waits: list[str]):
 
     def read(tensor: Tensor):
         if tensor.device.type == GPU.type:
-            place = traceback.extract_stack()[-2]
-            waits.append(f"{Path(place.filename).name}:{place.lineno}")
+            waits.append(_place(2))
         return value if isinstance(tensor, FakeTensor) else real(tensor)
 
     return read

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pretended_gpu import GPU, pretended
+from pretended_gpu import GPU, pretended, waiting_copies
 
 import clustered_fl
 from clustered_fl import simulation
 from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.groupings.clients import Clients
 from clustered_fl.models import MODELS
 
 pytestmark = [
@@ -87,15 +88,27 @@ def test_reading_a_number_is_a_wait(gpu):
     assert [place.partition(":")[0] for place in gpu] == ["test_pretended_gpu.py"] * 2
 
 
+def test_a_copy_waits_unless_it_is_told_not_to(gpu, monkeypatch):
+    there, rows, copies = torch.zeros(3, device=GPU), torch.arange(2), waiting_copies(monkeypatch)
+    there[rows.to(GPU, non_blocking=True)]
+    assert copies == []
+    torch.ones(3).to(GPU)
+    there[rows]
+    assert [place.partition(":")[0] for place in copies] == ["test_pretended_gpu.py"] * 2
+
+
 @pytest.mark.parametrize("path", ["stacked", "sequential"])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("model", MODELS)
 def test_local_training_never_waits(gpu, monkeypatch, model, rule, path):
     monkeypatch.syspath_prepend(BENCHMARKS)
     engine = import_module("gpu_work").engine(model, [20, 10, 15], RULES[rule], GPU, path)
-    start = engine.initial_model()
-    updates, losses = engine._path.train([start] * 3, range(3), 0)
-    outputs = engine.scorer(start)(np.arange(5))
+    start, copies = engine.initial_model(), waiting_copies(monkeypatch)
+    for _ in range(2):
+        copies.clear()  # of networks and label maps
+        updates, losses = engine._path.train([start] * 3, range(3), 0)
+        outputs = engine.scorer(start)(np.arange(5))
+    assert copies == []
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     assert {each.device.type for each in (updates, losses, *outputs)} == {GPU.type}
     # PyTorch's own loop counts the words of every batch of articles.
@@ -134,6 +147,19 @@ def test_a_round_waits_once_for_all_clients_and_three_times_for_each_group(gpu, 
 def test_encoders_are_trained_and_tuned(gpu, clients, tuning):
     found = related(clients, tuning=tuning, tuning_epochs=1)
     assert found.signatures.shape[:2] == (10, 4)
+
+
+def test_an_encoder_waits_for_no_batch(gpu, clients, monkeypatch):
+    found, copies = [], waiting_copies(monkeypatch)
+    for epochs in (1, 2):
+        copies.clear()
+        clustered_fl.encoder(clients, epochs=epochs)
+        found.append(len(copies))
+    assert found[0] == found[1]
+    there = Clients(torch.zeros(5, 1, 8, 8, device=GPU), (), 0, np.zeros(0), np.zeros(0))
+    copies.clear()
+    there.images(np.arange(3))
+    assert copies == []
 
 
 @pytest.mark.parametrize("name", PROFILED)

@@ -5,23 +5,13 @@ executing them. The loops of `compiled_kernels` do the same arithmetic on preall
 release the GIL, so threads train clients in parallel.
 """
 
-from collections.abc import Callable, Sequence
-from inspect import getsource
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from clustered_fl.engine import (
-    compiled_kernels,
-    convolution_kernels,
-    dense_kernels,
-    layout,
-    pooling_kernels,
-    update_kernels,
-    vectors,
-    winograd_kernels,
-)
 from clustered_fl.engine.compiled_kernels import Data, epoch_trainer, scorer
 from clustered_fl.engine.convolution_kernels import MARGIN
 from clustered_fl.engine.equivalents import classifying
@@ -31,7 +21,7 @@ from clustered_fl.engine.sequential import BETAS, EPSILON, Sequential
 from clustered_fl.engine.task import ImageTask, ReconstructionTask
 from clustered_fl.engine.update_kernels import Adam, Rule, Sgd, Weights
 from clustered_fl.engine.workers import Workers, require_finite
-from clustered_fl.engine.workload import LocalSettings, Trained, Workload
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.files import digest
 from clustered_fl.models import dropout
 from clustered_fl.models.autoencoder import SupervisedAutoencoder
@@ -40,25 +30,17 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-_MODULES = (
-    compiled_kernels,
-    convolution_kernels,
-    dense_kernels,
-    layout,
-    pooling_kernels,
-    update_kernels,
-    vectors,
-    winograd_kernels,
-)
-_CODE = digest([getsource(module) for module in (*_MODULES, dropout)])
+_NAMES = "*_kernels.py", "layout.py", "vectors.py"
+_FILES = sorted(path for name in _NAMES for path in Path(__file__).parent.glob(name))
+_CODE = digest([path.read_text() for path in (*_FILES, Path(dropout.__file__))])
 train_epoch, score = epoch_trainer(_CODE), scorer(_CODE)
 place, moved = carriers(_CODE)
 SCORED = 50
-"""Rows per forward pass of a test, at least. LEAF's 26 MB of weights are read in each of them."""
+"""Least rows per forward pass in tests; each pass reads all weights, 26 MB for LEAF."""
 
 
-class _Bench:
-    """One thread's buffers."""
+class ThreadBuffers:
+    """The buffers of one thread, for one client's model after another."""
 
     def __init__(self, workload: Workload) -> None:
         task, batch = workload.task, workload.settings.batch_size
@@ -72,15 +54,18 @@ class _Bench:
         held = [torch.zeros(size).numpy() for size in sizes]
         self.buffers = Buffers(Weights(*held[:4]), *held[4:])
 
-    def load(self, start: Tensor, settings: LocalSettings) -> None:
-        """Load a start model [P] and reset the optimiser; InputError if it is not finite."""
+    def load(self, start: Tensor, centre: Tensor, settings: LocalSettings) -> None:
+        """Load a start model [P] and reset the optimiser; InputError if it is not finite.
+
+        FedProx pulls towards `centre` [P].
+        """
         require_finite(start)
-        parameters, first, second, began = self.buffers.weights
-        place(self.plan.layers, start.numpy(), parameters)
+        weights = self.buffers.weights
+        place(self.plan.layers, start.numpy(), weights.parameters)
         if settings.momentum or settings.optimiser == "adam":
-            first[:] = second[:] = 0
+            weights.first[:] = weights.second[:] = 0
         if settings.proximal:
-            began[:] = parameters
+            place(self.plan.layers, centre.numpy(), weights.centre)
 
     def moved(self, start: Tensor, out: Tensor) -> None:
         """Write the weight update, model minus `start`, to `out`; both are [P]."""
@@ -90,8 +75,8 @@ class _Bench:
 class Compiled(Sequential):
     """One compiled call per client and epoch, on each thread."""
 
-    def __init__(self, workload: Workload, workers: Workers) -> None:
-        super().__init__(workload, workers)
+    def __init__(self, workload: Workload, workers: Workers, centre: Tensor | None = None) -> None:
+        super().__init__(workload, workers, centre)
         task, settings = workload.task, workload.settings
         scale, shift = 1 / (255 * task.deviation), task.mean / task.deviation
         self._data = Data(task.x.flatten(1).numpy(), np.float32(scale), np.float32(shift))
@@ -114,46 +99,41 @@ class Compiled(Sequential):
         network = _conv_net(workload)
         return plain and network is not None and _fits(network, *task.x.shape[2:])
 
-    def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
-        """As `Sequential.train`, but its updates are in memory of a former round, if it is free."""
-        updates = self._memory.empty(len(clients), len(start[0]))
-
-        def one(i: int) -> float:
-            return self._client(start[i], clients[i], round_, updates[i])
-
-        return updates, torch.tensor(self.workers.map(one, range(len(clients))))
-
     def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
         """A function from rows to scores [n, classes] under a model [P], without dropout."""
         if isinstance(self.workload.task, ReconstructionTask):
             return super().scorer(model)
-        bench, rule = self.loaded(model), self._rule._replace(dropout=0.0)
-        classes = int(bench.plan.layers[-1].outputs)
+        own, rule = self._loaded(model), self._rule._replace(dropout=0.0)
+        classes = int(own.plan.layers[-1].outputs)
 
         def scores(rows: np.ndarray) -> Tensor:
             out = torch.empty(len(rows), classes)
-            how = bench.plan.layers, bench.buffers, self._data
-            score(*how, rows, bench.batch, rule, out.numpy())
+            how = own.plan.layers, own.buffers, self._data
+            score(*how, rows, own.batch, rule, out.numpy())
             return out
 
         return scores
 
-    def loaded(self, start: Tensor) -> _Bench:
+    def _memory_of(self, clients: int, size: int) -> Tensor:
+        """Memory of a former round, if it is free."""
+        return self._memory.empty(clients, size)
+
+    def _loaded(self, start: Tensor) -> ThreadBuffers:
         """This thread's buffers with a start model [P]."""
-        bench = self.workers.own(_Bench)
-        bench.load(start, self.workload.settings)
-        return bench
+        own = self.workers.own(ThreadBuffers)
+        own.load(start, start if self.centre is None else self.centre, self.workload.settings)
+        return own
 
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
-        workload, bench = self.workload, self.loaded(start)
+        workload, own = self.workload, self._loaded(start)
         label_map = workload.federation.label_maps[client]
         for epoch in range(workload.settings.epochs):
             rows = workload.order(client, round_, epoch)
             samples = rows, label_map[self._labels[rows]], workload.settings.batch_size
-            key = workload.dropout_key(client, round_, epoch) if self._rule.dropout else 0
-            how = bench.plan.layers, bench.buffers, self._data
+            key = workload.dropout_key(client, round_, epoch)
+            how = own.plan.layers, own.buffers, self._data
             loss = train_epoch(*how, *samples, self._rule, key, epoch)
-        bench.moved(start, out)
+        own.moved(start, out)
         out[self._size :] = 0
         return loss / len(rows)
 

@@ -18,7 +18,7 @@ from clustered_fl.engine import (
     winograd_kernels,
 )
 from clustered_fl.engine.convolution_kernels import MARGIN, TAPS, Kernels, pitch, square
-from clustered_fl.engine.dense_kernels import compiled, filled, grouped, hashed, stride
+from clustered_fl.engine.dense_kernels import compiled, filled, grouped, mixed, stride
 from clustered_fl.engine.layout import Buffers
 from clustered_fl.engine.update_kernels import Rule, Weights, after, step
 from clustered_fl.engine.vectors import LANES, load
@@ -139,7 +139,7 @@ def _convolve_back(layer, after, buffers: Buffers, count: int, rule: Rule, first
 
 
 @compiled
-def _flattened(layer, after, buffer: ndarray, count: int) -> ndarray:  # noqa: ANN001
+def _flattened(layer, buffer: ndarray, count: int) -> ndarray:  # noqa: ANN001
     """Rows [channels * side, side * count] of the output of the last convolution."""
     side = (layer.side + 2 * layer.padding - MARGIN) // 2
     rows = _part(buffer, layer.output, (layer.outputs * side, pitch(side, 0, count)))
@@ -149,7 +149,7 @@ def _flattened(layer, after, buffer: ndarray, count: int) -> ndarray:  # noqa: A
 @compiled
 def _flatten(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Copy the output of the last convolution to the input of the first dense layer."""
-    image, units = _flattened(layer, after, buffers.values, count), after.inputs
+    image, units = _flattened(layer, buffers.values, count), after.inputs
     x = _part(buffers.values, after.input, (filled(count), stride(units)))
     x[count:] = 0
     side = image.shape[1] // count
@@ -162,7 +162,7 @@ def _flatten(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN00
 @compiled
 def _flatten_back(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Copy the gradient of the first dense layer's input back to the last convolution."""
-    image, units = _flattened(layer, after, buffers.slopes, count), after.inputs
+    image, units = _flattened(layer, buffers.slopes, count), after.inputs
     slope = _part(buffers.slopes, after.input, (count, stride(units)))
     side = image.shape[1] // count
     for row in range(len(image)):
@@ -215,7 +215,7 @@ def _forward(
         z = _connect(layer, buffers, batch)
         if n + 1 < len(layers):
             hidden = n - convolutions
-            stream = hashed(number + hashed(key + hidden & WORD) & WORD)
+            stream = mixed(number + mixed(key + hidden & WORD) & WORD)
             dense_kernels.activate(z, layer.outputs, count, stream, rule.dropout)
 
 

@@ -34,7 +34,7 @@ into the second-level cache, and ten samples of 3,136 inputs need a single pass 
 
 
 compiled = njit(fastmath=True, nogil=True, error_model="numpy")
-hashed = compiled(mixed)
+mixed = compiled(mixed)
 
 
 @register_jitable
@@ -213,7 +213,7 @@ def activate(z: ndarray, units: int, count: int, stream: int, dropout: float) ->
     for b in range(count):
         for i in range(units):
             z[b, i] = max(z[b, i], float32(0)) * scale
-            if lowest > 0 and hashed((b * units + i + stream) & WORD) < lowest:
+            if lowest > 0 and mixed((b * units + i + stream) & WORD) < lowest:
                 z[b, i] = 0
 
 

@@ -28,7 +28,7 @@ class Buffers(NamedTuple):
     """Flat float32 arrays of one worker, each beginning at a multiple of 64 bytes.
 
     Attributes:
-        weights: the model, the optimiser's means, and the start model.
+        weights: the model, the optimiser's moments, and the model that FedProx pulls towards.
         values, slopes: activations of one batch, and their gradients.
         scratch: for one layer's weight gradient, and room for `winograd_kernels`.
     """

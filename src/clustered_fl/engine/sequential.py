@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clustered_fl.engine.workers import Worker, Workers
+from clustered_fl.engine.stacked_memory import transferred
+from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.models.dropout import begin_epoch, next_step
 
-Descend = Callable[[np.ndarray, int], tuple[Tensor, int]]
-"""Function that takes a step on rows of a client; returns the prior summed loss and its terms."""
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 """Adam's defaults in PyTorch and in Kingma and Ba (2015)."""
 
@@ -55,10 +54,13 @@ class Update:
 
 
 class Sequential:
-    """One client after the other on each thread."""
+    """One client after the other on each thread.
 
-    def __init__(self, workload: Workload, workers: Workers) -> None:
-        self.workload, self.workers = workload, workers
+    FedProx pulls towards `centre` [P], or towards each client's start model if it is None.
+    """
+
+    def __init__(self, workload: Workload, workers: Workers, centre: Tensor | None = None) -> None:
+        self.workload, self.workers, self.centre = workload, workers, centre
 
     @staticmethod
     def supports(workload: Workload) -> bool:
@@ -67,43 +69,38 @@ class Sequential:
 
     def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
         """Updates and losses of n clients, each from its own start model [P]."""
-        updates = start[0].new_empty(len(clients), len(start[0]))
-        losses = torch.empty(len(clients))
+        updates = self._memory_of(len(clients), len(start[0]))
+        losses = updates.new_empty(len(clients))
 
         def one(i: int) -> None:
             losses[i] = self._client(start[i], clients[i], round_, updates[i])
 
         self.workers.map(one, range(len(clients)))
-        return updates, losses.to(updates.device)
+        return updates, losses
 
     def scorer(self, model: Tensor) -> Callable[[np.ndarray], Tensor]:
         """A function from rows to scores under a model [P], without dropout."""
         network = self.workers.own().load(model)
         return lambda rows: network(self.workload.inputs(rows))
 
+    def _memory_of(self, clients: int, size: int) -> Tensor:
+        """Memory for the updates of some clients, [clients, size]."""
+        return torch.empty(clients, size, device=self.workload.device)
+
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> Tensor:
         """Write one client's update to `out` [P]; returns the mean loss of its last epoch."""
-        worker, descend = self._begin(start)
-        for epoch in range(self.workload.settings.epochs):
-            total, terms = torch.zeros((), device=self.workload.device), 0
-            key = self.workload.dropout_key(client, round_, epoch)
-            begin_epoch(worker.network, torch.tensor(key, device=self.workload.device))
-            for rows in self.workload.batches(self.workload.order(client, round_, epoch)):
-                loss, count = descend(rows, client)
-                next_step(worker.network)
+        work, worker = self.workload, self.workers.own()
+        network = worker.load(start, training=True)
+        update = Update(work.settings, start if self.centre is None else self.centre)
+        for epoch in range(work.settings.epochs):
+            total, terms = torch.zeros((), device=work.device), 0
+            key = torch.tensor(work.dropout_key(client, round_, epoch))
+            begin_epoch(network, transferred(key, work.device))
+            for rows in work.batches(work.order(client, round_, epoch)):
+                worker.gradient.zero_()
+                loss, count = worker.backward(rows, client)
+                update.step(worker.model, worker.gradient.div_(count))
+                next_step(network)
                 total, terms = total + loss, terms + count
         torch.sub(worker.model, start, out=out)
         return total / terms
-
-    def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
-        """A worker with the start model, and a function that takes a step on a batch."""
-        worker, update = self.workers.own(), Update(self.workload.settings, start)
-        worker.load(start, training=True)
-
-        def descend(rows: np.ndarray, client: int) -> tuple[Tensor, int]:
-            worker.gradient.zero_()
-            loss, terms = worker.backward(rows, client)
-            update.step(worker.model, worker.gradient.div_(terms))
-            return loss, terms
-
-        return worker, descend

@@ -1,7 +1,7 @@
 """The step of an optimiser on `LANES` parameters: SGD with momentum, or Adam, with FedProx.
 
-A kernel calls `step` where it has computed a gradient, which so never goes through memory. The type
-of the rule decides at compile time which optimiser is compiled into the kernel.
+A kernel calls `step` where it has computed a gradient, which therefore never passes through memory.
+The type of the rule decides at compile time which optimiser is compiled into the kernel.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,14 @@ class Weights(NamedTuple):
     """Flat arrays of a network.
 
     Attributes:
-        parameters, start: the model, and the start model for FedProx.
-        first, second: means of gradients (SGD: its momentum) and, for Adam, of their squares.
+        parameters, centre: the model, and the model that FedProx pulls towards.
+        first, second: the first moment (of SGD, its momentum) and, for Adam, the second moment.
     """
 
     parameters: ndarray
     first: ndarray
     second: ndarray
-    start: ndarray
+    centre: ndarray
 
 
 class Sgd(NamedTuple):
@@ -44,8 +44,8 @@ class Adam(NamedTuple):
 
     Attributes:
         rate, proximal, dropout: as of `Sgd`.
-        betas, epsilon: decay rates of the means, and the term added to the root.
-        bias: factors that correct the bias of the two means in this step.
+        betas, epsilon: decay rates of the moments, and the term added to the root.
+        bias: factors that correct the bias of the two moments in this step.
     """
 
     rate: float
@@ -70,7 +70,7 @@ def move(weights: Weights, i: int, parameters: VECTOR, gradient: VECTOR, rule: R
 
 
 def averages(rule: Rule) -> bool:
-    """Whether a step reads means of gradients; for compiled code only."""
+    """Whether a step reads the first moment; for compiled code only."""
     raise NotImplementedError
 
 
@@ -82,7 +82,7 @@ def step(weights: Weights, i: int, gradient: VECTOR, rule: Rule) -> None:
     """
     parameters = load(weights.parameters, i)
     if rule.proximal > 0:
-        pull = fma(splat(float32(-1)), load(weights.start, i), parameters)
+        pull = fma(splat(float32(-1)), load(weights.centre, i), parameters)
         gradient = fma(splat(rule.proximal), pull, gradient)
     move(weights, i, parameters, gradient, rule)
 

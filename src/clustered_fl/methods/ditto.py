@@ -8,16 +8,13 @@ Only the change of w is returned. Clients are tested on their own models.
 
 from dataclasses import replace
 
-import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from clustered_fl.engine.compiled import Compiled, _Bench, place
-from clustered_fl.engine.sequential import Descend, Sequential, Update
+from clustered_fl.engine.compiled import Compiled
+from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.training import Engine
-from clustered_fl.engine.workers import Worker, Workers
-from clustered_fl.engine.workload import Workload
 from clustered_fl.methods.fine_tuned import apart, together, with_own_models
 from clustered_fl.methods.state import RoundSettings, State, Step, aggregate, observe, trained
 from clustered_fl.options import STRICT
@@ -60,43 +57,9 @@ def before_scores(state: State, engine: Engine, settings: Settings, number: int)
 def pulled(engine: Engine, penalty: float, centre: Tensor) -> Sequential:
     """Local training that is pulled towards `centre` [P], wherever a client starts.
 
-    FedProx, which all ways to train have, pulls towards the start. Of these ways the compiled one
-    and the plain one can be given another centre; on a GPU clients train one by one.
+    FedProx, which every path has, pulls towards the start. The compiled and the sequential path can
+    be given another centre; on a GPU clients train one by one.
     """
     settings = replace(engine.settings, proximal=penalty)
-    way = PulledCompiled if engine.path == "compiled" else PulledPlain
-    return way(replace(engine.workload, settings=settings), engine.workers, centre)
-
-
-class PulledPlain(Sequential):
-    """The plain way; only the optimiser knows of another centre."""
-
-    def __init__(self, workload: Workload, workers: Workers, centre: Tensor) -> None:
-        super().__init__(workload, workers)
-        self._centre = centre
-
-    def _begin(self, start: Tensor) -> tuple[Worker, Descend]:
-        worker, update = self.workers.own(), Update(self.workload.settings, self._centre)
-        worker.load(start, training=True)
-
-        def descend(rows: np.ndarray, client: int) -> tuple[Tensor, int]:
-            worker.gradient.zero_()
-            loss, terms = worker.backward(rows, client)
-            update.step(worker.model, worker.gradient.div_(terms))
-            return loss, terms
-
-        return worker, descend
-
-
-class PulledCompiled(Compiled):
-    """The compiled way; its buffers hold the centre where FedProx has the start."""
-
-    def __init__(self, workload: Workload, workers: Workers, centre: Tensor) -> None:
-        super().__init__(workload, workers)
-        self._centre = centre
-
-    def loaded(self, start: Tensor) -> _Bench:
-        """This thread's buffers with a start model [P] and the centre."""
-        bench = super().loaded(start)
-        place(bench.plan.layers, self._centre.numpy(), bench.buffers.weights.start)
-        return bench
+    path = Compiled if engine.path == "compiled" else Sequential
+    return path(replace(engine.workload, settings=settings), engine.workers, centre)
