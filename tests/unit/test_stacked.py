@@ -194,7 +194,8 @@ def test_the_schedule_has_every_sample_once_per_epoch() -> None:
 
 
 def test_the_schedule_is_what_one_by_one_would_take() -> None:
-    workload = make_engine("mlp", LocalSettings(epochs=2, batch_size=7, lr=0.1)).workload
+    settings = LocalSettings(epochs=2, batch_size=7, lr=0.1)
+    workload = make_engine("mlp", settings, dropout=0.5).workload
     schedule = Schedule.of(build_table(workload, EVERYONE, 3, (3, 7)))
     for k, client in enumerate(EVERYONE):
         step = 0
@@ -207,6 +208,15 @@ def test_the_schedule_is_what_one_by_one_would_take() -> None:
                 assert marks == (key, number, epoch == 1)
                 step += 1
         assert (schedule.rows[step:, k] == -1).all()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_a_dropout_key_is_drawn_only_for_a_network_with_dropout(dropout: float) -> None:
+    workload = make_engine("mlp", PLAIN, dropout=dropout).workload
+    keys = Schedule.of(build_table(workload, EVERYONE, 3, (3, 10))).keys
+    busy = keys[keys != 0]
+    assert len(busy.unique()) == (6 if dropout else 0)  # three clients in two epochs
+    assert "drops" in vars(workload)  # found out once
 
 
 def test_an_idle_table_trains_no_client() -> None:
@@ -227,18 +237,13 @@ def test_a_round_takes_the_steps_of_its_largest_client_and_counts_them() -> None
 
 
 @pytest.mark.parametrize("settings", sorted(SETTINGS))
-def test_a_recording_leaves_nothing(settings: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that takes the step before any client trains, as a capture does on a GPU."""
-
-    def recorded(step: stacked.Step) -> stacked.Step:
-        for _ in range(stacked.WARM_UP):
-            step()
-        return step
-
+def test_a_capture_leaves_nothing(settings: str) -> None:
+    """It takes the step before any client trains."""
     expected = make_engine("mlp", SETTINGS[settings], path="stacked", dropout=0.5)
     start = starts(expected)
-    monkeypatch.setattr(stacked, "_at_once", recorded)
     found = make_engine("mlp", SETTINGS[settings], path="stacked", dropout=0.5)
+    for _ in range(stacked.WARM_UP):
+        found._path._stack(3)._step()
     for round_ in (0, 1):  # the second round finds what the first one left behind
         for a, b in zip(
             found.train(start, EVERYONE, round_),
@@ -286,7 +291,7 @@ def test_a_step_can_be_captured(name, settings, monkeypatch) -> None:
         "_get_fused_kernels_supported_devices",
     )
     monkeypatch.setattr(optimiser, fused, lambda: ["meta"])
-    stack = Stack(there, Objective(there), (2, 3, 10), stacked._at_once)
+    stack = Stack(there, Objective(there), (2, 3, 10))
     with Foreign("meta") as mode:
         stack._step()
     assert mode.found == []

@@ -131,15 +131,11 @@ class Stack:
     """The memory in which K clients train, and the step that works on it.
 
     No tensor here may move, because a captured step refers to addresses. `shape` is the largest
-    number of steps of a round, K and B; `record` wraps the step, for example in a CUDA graph.
+    number of steps of a round, K and B.
     """
 
     def __init__(
-        self,
-        workload: Workload,
-        objective: Objective,
-        shape: tuple[int, int, int],
-        record: Callable[[Step], Step],
+        self, workload: Workload, objective: Objective, shape: tuple[int, int, int]
     ) -> None:
         device, (steps, clients, batch) = workload.device, shape
         self._workload, self._objective, self._shape = workload, objective, (clients, batch)
@@ -153,7 +149,7 @@ class Stack:
         # All clients are idle during the warm-up of a capture.
         table = torch.from_numpy(idle_table(max(steps, WARM_UP), clients, batch))
         self._table, self._counter = table.to(device), table.new_zeros(1, device=device)
-        self._run = record(self._step)
+        self._run = captured(self._step) if device.type == "cuda" else self._step
 
     def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
         """Updates and losses of n <= K clients; state of earlier rounds is reset."""
@@ -235,12 +231,6 @@ class Stacked(Sequential):
         if clients not in self._stacks:
             while len(self._stacks) >= KEPT:
                 del self._stacks[next(iter(self._stacks))]
-            record = captured if self.workload.device.type == "cuda" else _at_once
             shape = (self._steps, clients, self._batch)
-            self._stacks[clients] = Stack(self.workload, self._objective, shape, record)
+            self._stacks[clients] = Stack(self.workload, self._objective, shape)
         return self._stacks[clients]
-
-
-def _at_once(step: Step) -> Step:
-    """The step itself: nothing is captured on a CPU."""
-    return step
