@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine import checkpoint, scoring
-from clustered_fl.engine.evaluation import training_losses
+from clustered_fl.engine.evaluation import evaluate, training_losses
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.training import PATHS, Engine, supported
 from clustered_fl.engine.workload import LocalSettings
@@ -221,7 +221,7 @@ def network():
     return nn.Sequential(nn.Flatten(), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
 
 
-def image_engine(settings):
+def image_engine(settings, workers=1):
     """Two clients with images of 2 x 3 pixels, which call the classes differently."""
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.integers(0, 256, (30, 1, 2, 3), dtype=np.uint8))
@@ -230,7 +230,7 @@ def image_engine(settings):
     maps = np.array([[0, 1, 2], [2, 0, 1]])
     federation = Federation(train, (np.arange(20, 30),), np.zeros(2, int), maps, np.arange(2))
     task = ImageTask(x, y, 0.5, 0.25)
-    return Engine(network, task, federation, settings, 0, torch.device("cpu"))
+    return Engine(network, task, federation, settings, 0, torch.device("cpu"), workers)
 
 
 def last_layer_only(engine, start, client):
@@ -286,6 +286,11 @@ def test_clusters_share_all_but_the_last_layer_once_fedavg_is_over():
         assert (later[:, frozen:] != models[1][:, frozen:]).any(1).all()
 
 
+def test_the_last_layer_is_trained_by_as_many_threads():
+    engine = image_engine(LocalSettings(epochs=1, batch_size=4, lr=0.1), workers=3)
+    assert ifca._of_last_layer(engine).workers.number == 3
+
+
 def test_one_path_trains_the_last_layer_and_the_others_say_that_they_do_not():
     assert supported(image_engine(LAST["sgd"]).workload) == ["sequential"]
     for path in sorted(PATHS.keys() - {"sequential"}):
@@ -320,6 +325,17 @@ def test_training_losses_are_means_over_what_the_client_calls_its_images(monkeyp
     np.testing.assert_allclose(training_losses(engine, models, [0, 1]), expected, rtol=1e-5)
     monkeypatch.setattr(scoring, "ON_CPU", 4)
     np.testing.assert_allclose(training_losses(engine, models, [1])[0], expected[1], rtol=1e-5)
+
+
+def test_losses_and_scores_are_read_from_the_device_once(monkeypatch):
+    engine, reads = image_engine(LAST["sgd"]), []
+    models = torch.stack([engine.initial_model(number) for number in (0, 1)])
+    cpu = torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda own: reads.append(own) or cpu(own))
+    training_losses(engine, models, [0, 1])
+    assert len(reads) == 1
+    evaluate(engine, models, [0, 1], [0, 1])
+    assert len(reads) == 2
 
 
 def test_training_losses_drop_nothing():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-from clustered_fl.engine.scoring import means
+from clustered_fl.engine.scoring import Sums, means, sums
 from clustered_fl.engine.training import Engine
 
 
@@ -22,13 +22,14 @@ def evaluate(
     pairs = sorted(set(keys))
     members = [[i for i, key in enumerate(keys) if key == pair] for pair in pairs]
 
-    def one(pair: tuple[int, int], places: list[int]) -> np.ndarray:
+    def one(pair: tuple[int, int], places: list[int]) -> Sums:
         group, test = pair
         answer, rows = engine.scorer(models[group]), engine.federation.test_sets[test]
-        return means(engine.workload, answer, rows, [clients[i] for i in places], engine.task.score)
+        return sums(engine.workload, answer, rows, [clients[i] for i in places], engine.task.score)
 
     found = np.empty(len(clients))
-    for places, values in zip(members, engine.workers.map(one, pairs, members), strict=True):
+    scores = means(engine.workers.map(one, pairs, members))
+    for places, values in zip(members, scores, strict=True):
         found[places] = values
     return np.exp(found) if engine.task.metric == "perplexity" else found
 
@@ -40,8 +41,9 @@ def training_losses(engine: Engine, models: Tensor, clients: Sequence[int]) -> n
     """
     work, train, loss = engine.workload, engine.federation.train, engine.task.loss
 
-    def one(model: Tensor) -> list[np.ndarray]:
+    def one(model: Tensor) -> list[Sums]:
         answer = engine.scorer(model)
-        return [means(work, answer, train[client], [client], loss)[0] for client in clients]
+        return [sums(work, answer, train[client], [client], loss) for client in clients]
 
-    return np.stack(engine.workers.map(one, list(models)), axis=1)
+    found = [each for own in engine.workers.map(one, list(models)) for each in own]
+    return np.reshape(means(found), (len(models), -1)).T

@@ -1,12 +1,14 @@
 """Means of a task's measure over rows, summed on the device.
 
-Results are read from the device once, after the last batch, so a GPU never waits between batches.
+Sums of many models and clients are read from the device together, so a GPU waits between batches
+only to count the words of articles.
 """
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from clustered_fl.engine.workload import Workload
 from clustered_fl.models.numerics import NUMERICS
@@ -22,28 +24,42 @@ def at_a_time(device: torch.device) -> int:
     return ON_CPU if device.type == "cpu" else ON_GPU
 
 
+Sums = tuple[Tensor, np.ndarray]
+"""Sums of a measure, [batches, clients] on the device, and number of terms, [clients]."""
+
+
 @torch.no_grad()
-def means(
+def sums(
     workload: Workload,
     answer: Callable,
     rows: np.ndarray,
     clients: Sequence[int],
     measure: Callable,
-) -> np.ndarray:
-    """Mean of `measure`, a sum over terms, in the labels of each client: float64 [clients].
+) -> Sums:
+    """Sums of `measure` in the labels of each client.
 
     Args:
         answer: function from rows to the network's outputs.
         rows: pooled rows [n], the same for all clients; only their labels differ.
         measure: function of outputs and targets, such as a task's `score`.
     """
-    sums, terms, size = [], np.zeros(len(clients)), at_a_time(workload.device)
+    found, terms, size = [], np.zeros(len(clients)), at_a_time(workload.device)
     for first in range(0, len(rows), size):
         part = rows[first : first + size]
         answers = answer(part)
         for i, client in enumerate(clients):
             targets = workload.targets(part, client)
-            sums.append(measure(answers, targets))
+            found.append(measure(answers, targets))
             terms[i] += workload.task.terms(targets)
-    found = torch.stack(sums).cpu().double().numpy().reshape(-1, len(clients))
-    return found.sum(0) / terms
+    return torch.stack(found).view(-1, len(clients)), terms
+
+
+def means(found: Sequence[Sums]) -> list[np.ndarray]:
+    """Mean of the measure of each of several `sums`: float64 [clients]."""
+    parts = [each for each, _ in found]
+    whole = torch.cat([part.flatten() for part in parts]).cpu().double()
+    read = whole.split([part.numel() for part in parts])
+    return [
+        own.view(part.shape).numpy().sum(0) / terms
+        for own, (part, terms) in zip(read, found, strict=True)
+    ]

@@ -37,6 +37,11 @@ EQUAL = {
     # The sequential path takes a step without a function for it; Ditto's centre is part of a path.
     "76ae36016a7efd3d": ["f758446fde9be914", "ca8be42c1520186e"],
     "c4b30bcbc254eab8": ["4c63b19b55a5763b", "91186bef0933b3f9", "da4767af976b2c58"],
+    # Scores and training losses read from the device at once.
+    "b68b94cfbc9faa29": ["4f965a7dbe254aef"],
+    "6c5344c9918a901d": ["18d0363cb584b843"],
+    # IFCA: as many threads for the last layer as for all.
+    "2b11bd095136387f": ["d24c6be47996209b"],
     # REPA and WD: the classifier as a network that can be compiled; codes with channels last.
     "4779987017d25476": ["1ce06c39d5a2e710"],
     "11fe5dd6b8c8b279": ["6da31dd35ae12e4d", "40de0d523b46d322"],
