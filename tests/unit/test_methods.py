@@ -1,5 +1,6 @@
 """FedAvg, Local and Oracle against softmax regression written out in numpy, client by client."""
 
+import weakref
 from itertools import chain
 
 import numpy as np
@@ -266,6 +267,22 @@ def test_no_block_holds_more_than_it_may(monkeypatch):
     )
     fedavg.round_(fedavg.init(engine, fedavg.Settings()), engine, fedavg.Settings(), 0)
     assert blocks == [[0, 1], [2, 3], [4]]
+
+
+def test_a_block_can_use_the_memory_of_the_one_before(monkeypatch):
+    engine, train, kept = make_engine(), None, []
+
+    def noted(*given):
+        assert all(updates() is None for updates in kept)
+        found = train(*given)
+        kept.append(weakref.ref(found[0]))
+        return found
+
+    monkeypatch.setattr(fedavg, "BLOCK_BYTES", 1)
+    train = engine.train
+    monkeypatch.setattr(engine, "train", noted)
+    fedavg.round_(fedavg.init(engine, fedavg.Settings()), engine, fedavg.Settings(), 0)
+    assert len(kept) == 3
 
 
 def test_measurements_are_of_each_group_and_none_for_what_is_undefined():

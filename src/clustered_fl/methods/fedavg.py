@@ -75,6 +75,7 @@ def _train_and_average(state: State, engine: Engine, settings: Settings, number:
         updates, losses = engine.train(state.models_of(block), block, number)
         _add(means, state, block, updates, share[first : first + many])
         parts.append((updates.norm(dim=1), losses))
+        del updates  # else the next block could not use their memory
     norms, losses = (torch.cat(part) for part in zip(*parts, strict=True))
     rows = rows_of_clients(state, number, clients, norms, losses)
     for group, own in positions.items():

@@ -40,6 +40,8 @@ EQUAL = {
     # Scores and training losses read from the device at once.
     "b68b94cfbc9faa29": ["4f965a7dbe254aef"],
     "6c5344c9918a901d": ["18d0363cb584b843"],
+    # FedAvg: memory of a block of updates is used again.
+    "0c8d6ce1f0bb2439": ["25a0cf410825634c"],
     # IFCA: as many threads for the last layer as for all.
     "2b11bd095136387f": ["d24c6be47996209b"],
     # REPA and WD: the classifier as a network that can be compiled; codes with channels last.
