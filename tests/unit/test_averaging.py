@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from clustered_fl.engine.averaging import COLUMNS, SPARSE, parts, weighted_sums
+from clustered_fl.engine.averaging import COLUMNS, SPARSE, parts, rows_at, weighted_sums
 
 CPU = torch.device("cpu")
 DENSITIES = [0.0, SPARSE / 2, SPARSE * 2, 1 - SPARSE / 2, 1.0]
@@ -75,3 +75,11 @@ def test_zeros_are_skipped_where_there_are_many(density):
 def test_parts_cover_every_parameter_once(parameters):
     found = [place for part in parts(parameters) for place in range(parameters)[part]]
     assert found == list(range(parameters))
+
+
+@pytest.mark.parametrize("positions", [[0, 1, 2], [0, 1], [2, 0, 1], [1, 1, 0], [2]])
+def test_rows_are_those_of_a_list_and_all_of_them_a_view(positions):
+    matrix = torch.randn(3, 5)
+    index = rows_at(positions, 3, CPU)
+    assert torch.equal(matrix[index, 1:4], matrix[positions, 1:4])
+    assert isinstance(index, slice) == (positions == [0, 1, 2])

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic.dataclasses import dataclass
 
 from clustered_fl.data.shares import by_first_appearance
-from clustered_fl.engine.averaging import parts, weighted_sums
+from clustered_fl.engine.averaging import parts, rows_at, weighted_sums
 from clustered_fl.engine.training import Engine
 from clustered_fl.errors import InputError
 from clustered_fl.methods.state import (
@@ -82,9 +82,11 @@ def average(
         return
     sizes = engine.federation.sizes[now.clients]
     shares = [share_of(row, sizes, settings) for row in related[groups]]
-    sums = weighted_sums(np.stack(shares), now.updates.device)
-    for part in parts(now.updates.shape[1]):
-        state.models[groups, part] = sums(state.models[own, part] + now.updates[:, part])
+    device, models = now.updates.device, state.models
+    sums = weighted_sums(np.stack(shares), device)
+    changed, started = (rows_at(each, len(models), device) for each in (groups, own))
+    for part in parts(models.shape[1]):
+        models[changed, part] = sums(models[started, part] + now.updates[:, part])
 
 
 def share_of(related: np.ndarray, sizes: np.ndarray, settings: RoundSettings) -> np.ndarray:

@@ -44,6 +44,8 @@ EQUAL = {
     "0c8d6ce1f0bb2439": ["25a0cf410825634c"],
     # IFCA: as many threads for the last layer as for all.
     "2b11bd095136387f": ["d24c6be47996209b"],
+    # FLT: lists of clients become indices once.
+    "21879a74992d5825": ["903077565bef2572"],
     # REPA and WD: the classifier as a network that can be compiled; codes with channels last.
     "4779987017d25476": ["1ce06c39d5a2e710"],
     "11fe5dd6b8c8b279": ["6da31dd35ae12e4d", "40de0d523b46d322"],
