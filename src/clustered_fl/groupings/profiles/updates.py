@@ -15,7 +15,7 @@ from torch.nn.utils import parameters_to_vector
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.equivalents import classifying
 from clustered_fl.engine.inner_products import gram, inner_products
-from clustered_fl.engine.training import Engine, supported
+from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.groupings.profiles.network import Profiler, classifier
 
@@ -53,8 +53,6 @@ def updates(
     engine = Engine(
         lambda: classifying(profiler.build(), side), task, clients, settings, seed, place
     )
-    if place.type == "cuda" and "stacked" in supported(engine.workload):
-        engine.use("stacked")  # small steps of single clients leave a GPU idle
     model = parameters_to_vector(classifier(profiler.network(rounds)).parameters()).detach()
     now = profiler.rounds if rounds is None else rounds
     found = torch.empty(len(rows), len(model), device=place)
