@@ -6,6 +6,7 @@ import literal_repa as literal
 import numpy as np
 import pytest
 import torch
+from refusals import told
 from test_repa_groupings import (  # noqa: F401
     SGD,
     clients,
@@ -15,7 +16,6 @@ from test_repa_groupings import (  # noqa: F401
     literal_updates,
     network_after,
     profiler,
-    sentence,
 )
 
 from clustered_fl.groupings import fedgroup, hierarchical, random_groups
@@ -63,8 +63,8 @@ def test_random_groups_are_drawn_by_the_seed(clients):  # noqa: F811
 
 
 def test_more_random_groups_than_clients_are_refused(clients):  # noqa: F811
-    told = sentence(random_groups.relate, clients, None, random_groups.Settings(clusters=7), 0)
-    assert told == "7 groups of 6 clients; too many"
+    line = told(random_groups.relate, clients, None, random_groups.Settings(clusters=7), 0)
+    assert line == "7 groups of 6 clients; too many"
 
 
 # ---- FL+HC ---------------------------------------------------------------------------------------
@@ -162,13 +162,13 @@ def test_fedgroup_is_train_decompose_and_cluster(profiler, clients, changes, dir
 @pytest.mark.parametrize("name", ["fedgroup", "hierarchical"])
 def test_what_they_cannot_do_is_told(profiler, clients, name):  # noqa: F811
     module = {"fedgroup": fedgroup, "hierarchical": hierarchical}[name]
-    told = sentence(module.relate, clients, None, module.Settings(clusters=2), 0)
-    assert told == f"grouping {name} needs the model of a run; name one with `profiler:`"
-    told = sentence(module.relate, clients, profiler, module.Settings(7, training=SGD), 0)
-    assert "6" in told
-    assert told.endswith("too many")
-    told = sentence(call, module.Settings, f"grouping {name}", {"clusters": 0})
-    assert told.startswith(f"grouping {name}: clusters = 0 is not allowed")
+    line = told(module.relate, clients, None, module.Settings(clusters=2), 0)
+    assert line == f"grouping {name} needs the model of a run; name one with `profiler:`"
+    line = told(module.relate, clients, profiler, module.Settings(7, training=SGD), 0)
+    assert "6" in line
+    assert line.endswith("too many")
+    line = told(call, module.Settings, f"grouping {name}", {"clusters": 0})
+    assert line.startswith(f"grouping {name}: clusters = 0 is not allowed")
 
 
 def test_newcomers_do_not_change_the_groups(profiler, clients, changes):  # noqa: F811
