@@ -48,7 +48,7 @@ def measure(cell: str, engines: list[str], folder: Path, path: str) -> list[dict
 
 
 def _options(engine: str, path: str) -> dict[str, str]:
-    """What the engine's adapter is told."""
+    """What the engine's adapter is given."""
     return {"path": path} if engine == OURS else {}
 
 

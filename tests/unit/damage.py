@@ -99,7 +99,7 @@ def continued(own: Path) -> Any:
 
 
 def federation(own: Path) -> Any:
-    """What a run is told of its clients."""
+    """What a run receives about its clients."""
     (record,) = (records.load_record(own / "run"),)
     made_by = [record["config"]["federation"], int(own.name[-1])]
     return vars(federations.load(own / "federation.safetensors", made_by=made_by)[0])

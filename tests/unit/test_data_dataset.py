@@ -1,4 +1,4 @@
-"""Canonical dataset files: what is written comes back, and damage is told in one sentence."""
+"""Canonical dataset files: what is written comes back, and damage is reported in one sentence."""
 
 from dataclasses import replace
 

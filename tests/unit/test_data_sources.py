@@ -1,4 +1,4 @@
-"""Reading mirrors: what is there comes out unchanged, what is wrong is told in one sentence."""
+"""Reading mirrors: what is there comes out unchanged, what is wrong is reported in one sentence."""
 
 from pathlib import Path
 

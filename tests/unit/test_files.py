@@ -1,4 +1,4 @@
-"""Files are whole or absent, and what cannot be read or written is told in one sentence."""
+"""Files are whole or absent, and what cannot be read or written is reported in one sentence."""
 
 import errno
 import json

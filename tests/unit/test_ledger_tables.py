@@ -1,4 +1,4 @@
-"""Tables of a ledger: what their layers merge to, and what artefacts are told of their cells."""
+"""Tables of a ledger: what their layers merge to, and what artefacts receive of their cells."""
 
 import json
 from copy import deepcopy

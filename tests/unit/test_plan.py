@@ -192,7 +192,7 @@ def test_jobs_that_share_one_never_wait_for_it(plan):
                 assert order.index(first) < order.index(own), (name, below)
 
 
-# ---- What a job is told --------------------------------------------------------------------------
+# ---- What a job is given -------------------------------------------------------------------------
 
 
 def test_configuration_of_a_run_is_json_in_a_fixed_order_with_its_seed(plan):

@@ -43,7 +43,7 @@ rule figure:
         mem_mb=2000,
         runtime=15,
     params:
-        # What the notebook is told: a trigger, and too long for a command line.
+        # What the notebook is given: a trigger, and too long for a command line.
         told=PLAN.artefacts.told,
         caption=PLAN.artefacts.caption,
         code=PLAN.artefacts.code,

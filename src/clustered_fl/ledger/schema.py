@@ -196,7 +196,7 @@ class Artefact(Strict):
     encoders: list[str] = Field(default=[], description="encoders that the notebook reads")
     cells: Selection | None = Field(
         default=None,
-        description="cells of a table that it shows; the notebook is told of them in its "
+        description="cells of a table that it shows; the notebook reads them from its "
         "parameters `columns`, `rows` and `cells`",
     )
     in_part: bool = Field(

@@ -38,7 +38,7 @@ _SHOWN = 0.75
 
 
 def rendered(page: str, about: Mapping[str, Any]) -> str:
-    """The template of this name, filled in; what a page of HTML is told is escaped."""
+    """The template of this name, filled in; what a page of HTML is given is escaped."""
     template = _environment().get_template(f"{page}.j2")
     return template.render(about, page=page.removesuffix(".html"))
 

@@ -21,7 +21,7 @@ from clustered_fl.figures import SMALL, WIDTH, use_style
 SHADES = {"agreement": "Blues", "gain": "vlag_r"}
 TOLD = "k"
 KEY = f"{TOLD}: the method is\ntold the number\nof groups"
-"""Mark of a method that is told the number of groups, and what is written of it."""
+"""Mark of a method that is given the number of groups, and its explanation."""
 # Settings side by side: more columns would be too narrow for numbers that a phone can show.
 ACROSS = 9
 # Characters of a line: heads of columns, names of rows.
