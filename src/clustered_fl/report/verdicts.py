@@ -20,15 +20,15 @@ MEANING = dict(
         VERDICTS,
         (
             "The mean over seeds meets every bound by at least two standard errors, and at least "
-            f"{_PERCENT} of the seeds meet every bound without that margin. Both hold for every "
-            "value tried of the settings that the paper omits.",
+            f"{_PERCENT} of the seeds meet every bound without that margin. Both hold for all "
+            "tested values of the settings that the paper omits.",
             "The mean over seeds misses a bound by at least two standard errors, and the claim "
-            f"fails for at least {_PERCENT} of the seeds, with every value tried of settings that "
-            "the paper omits.",
+            f"fails for at least {_PERCENT} of the seeds, with all tested values of the "
+            "settings that the paper omits.",
             "True with one value of a setting that the paper omits or its public code contradicts, "
             "false with another.",
             "None of these, or a number that the claim needs could not be measured.",
-            "True, and it could not have been false; counted apart from confirmed claims.",
+            "True by construction, so it could not have been false; not counted as confirmed.",
             "Not judged, because this scale changes a setting that affects the measured numbers.",
             "Not judged, because a run, grouping or study was not computed at this scale.",
             "Not judged, because it needs real data and was measured on built-in data.",
