@@ -20,7 +20,7 @@ from clustered_fl.figures import SMALL, WIDTH, use_style
 
 SHADES = {"agreement": "Blues", "gain": "vlag_r"}
 TOLD = "k"
-KEY = f"{TOLD}: the method is\ntold the number\nof groups"
+KEY = f"{TOLD}: the method is\ngiven the number\nof groups"
 """Mark of a method that is given the number of groups, and its explanation."""
 # Settings side by side: more columns would be too narrow for numbers that a phone can show.
 ACROSS = 9
