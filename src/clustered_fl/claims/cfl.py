@@ -39,11 +39,6 @@ def _gaps(evidence: Evidence, of: list[str], along: Along) -> list[pd.DataFrame]
     return [each[each["samples"] == each["samples"].max()] for each in found]
 
 
-def _wide(gaps: pd.DataFrame, along: Along) -> pd.DataFrame:
-    """Columns update and gradient, indexed by samples per client or round, ascending."""
-    return gaps.pivot_table(index=along, columns="similarity", values="gap")
-
-
 def _scores(
     evidence: Evidence, of: list[str], along: Along, similarity: Similarity = "update"
 ) -> pd.DataFrame:
@@ -80,7 +75,8 @@ def gap_from_round(
 
 def gap_growth(evidence: Evidence, of: list[Run], along: Along) -> Measured:
     """Least Spearman correlation of the gap with samples or rounds, over data and similarities."""
-    tables = [_wide(gaps, along) for gaps in _gaps(evidence, of, along)]
+    shape = {"index": along, "columns": "similarity", "values": "gap"}
+    tables = [gaps.pivot_table(**shape) for gaps in _gaps(evidence, of, along)]
     found = [spearmanr(t.index, t[name]).statistic for t in tables for name in SIMILARITIES]
     return {"smallest rank correlation": float(min(found))}
 
@@ -172,7 +168,11 @@ def hierarchy(evidence: Evidence, of: Run) -> Measured:
 
 
 def accuracy_before_splits(evidence: Evidence, of: Run, rounds: int) -> Measured:
-    """Mean accuracy at the first split, its gain in so many rounds, and the room above it."""
+    """Mean accuracy at the first split, its gain until then, and the room above it.
+
+    Args:
+        rounds: before the split, over which the gain is measured.
+    """
     run = evidence.run(of)
     scores, at = run.scores(), _first_split(run)
     accuracy, before = (float(_scores_at(scores, each).mean()) for each in (at, at - rounds))
