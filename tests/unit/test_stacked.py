@@ -14,8 +14,9 @@ from torch.utils._pytree import tree_leaves
 from clustered_fl.engine import stacked, stacked_layers, stacked_memory
 from clustered_fl.engine.schedule import Schedule, build_table, idle_table
 from clustered_fl.engine.stacked import Objective, Stack, Stacked
-from clustered_fl.engine.stacked_memory import clients_within, stack_bytes, transferred
+from clustered_fl.engine.stacked_memory import clients_within, stack_bytes
 from clustered_fl.engine.training import Engine
+from clustered_fl.engine.transfer import transferred
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.models import MODELS

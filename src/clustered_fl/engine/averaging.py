@@ -13,7 +13,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from clustered_fl.engine.stacked_memory import transferred
+from clustered_fl.engine.transfer import transferred
 from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clustered_fl.engine.stacked_memory import transferred
+from clustered_fl.engine.transfer import transferred
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import LocalSettings, Trained, Workload
 from clustered_fl.models.dropout import begin_epoch, next_step

@@ -30,8 +30,9 @@ from torch.func import functional_call, grad_and_value, vmap
 from clustered_fl.engine.schedule import Schedule, build_table, idle_table, steps_of_round
 from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.stacked_layers import can_stack, stackable
-from clustered_fl.engine.stacked_memory import clients_within, stack_bytes, transferred
+from clustered_fl.engine.stacked_memory import clients_within, stack_bytes
 from clustered_fl.engine.stacked_update import StackedUpdate
+from clustered_fl.engine.transfer import transferred
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import Trained, Workload
 from clustered_fl.models.dropout import buffers

@@ -1,10 +1,9 @@
-"""The number of clients in a stack, from its memory, and copies without synchronisation.
+"""The number of clients in a stack, from its memory.
 
 **Not yet run on a GPU.**
 """
 
 import torch
-from torch import Tensor
 
 from clustered_fl.models.numerics import NUMERICS
 
@@ -33,13 +32,3 @@ def clients_within(memory: int, per_client: int) -> int:
     run; rounding down to a power of two keeps the size the same.
     """
     return 1 << max(0, (memory // per_client).bit_length() - 1)
-
-
-def transferred(values: Tensor, device: torch.device) -> Tensor:
-    """A copy of `values` on a device, without waiting for queued work.
-
-    PyTorch keeps page-locked memory alive until copies from it have finished.
-    """
-    if device.type == "cuda":
-        values = values.pin_memory()
-    return values.to(device, non_blocking=True)

@@ -12,8 +12,8 @@ from pydantic.dataclasses import dataclass as settings
 from torch import Tensor, nn
 
 from clustered_fl.data.federation import Federation
-from clustered_fl.engine.stacked_memory import transferred
 from clustered_fl.engine.task import Task
+from clustered_fl.engine.transfer import transferred
 from clustered_fl.models.dropout import Dropout
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator

@@ -10,7 +10,7 @@ from torch import Tensor
 from clustered_fl.data.dataset import Dataset
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.resumable import Resumable
-from clustered_fl.engine.stacked_memory import transferred
+from clustered_fl.engine.transfer import pixels
 from clustered_fl.errors import InputError
 from clustered_fl.records.relatedness import Relatedness
 
@@ -40,7 +40,7 @@ class Clients:
 
     def images(self, rows: np.ndarray) -> Tensor:
         """Images float32 [n, C, H, W] in 0..1."""
-        return self.x[transferred(torch.from_numpy(rows), self.x.device)].float() / 255
+        return pixels(self.x, rows)
 
 
 def clients_of(

@@ -14,7 +14,7 @@ from clustered_fl.encoders.storage import PICTURES, WEIGHTS, save_tensors
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings, reconstruct
 from clustered_fl.engine.checkpoint import sole_owner
 from clustered_fl.engine.resumable import Resumable
-from clustered_fl.engine.stacked_memory import transferred
+from clustered_fl.engine.transfer import pixels
 from clustered_fl.files import digest
 from clustered_fl.jobs.device import prepared
 from clustered_fl.models.autoencoder import Autoencoder, build_autoencoder
@@ -93,7 +93,7 @@ def trained(
         tell(f"continuing after epoch {len(losses)}")
 
     def images(part: np.ndarray) -> Tensor:
-        return x[transferred(torch.from_numpy(part), device)].float() / 255
+        return pixels(x, part)
 
     for epoch in range(len(losses), settings.epochs):
         losses.append(process.epoch(images, rows, generator(SEED, "encoder order", epoch)))

@@ -32,8 +32,8 @@ EQUAL = {
     "6161d9b88050f27f": ["45559cfcecc07397"],
     # Copies to a GPU that do not wait; no dropout key without dropout.
     "d5a1bd46790b61b3": ["230d65a63ac38021"],
-    "633de8011c59d2d3": ["9fc8baad8718fa58"],
-    "89e26eab0eacecaf": ["3bb9351cb1741f1f"],
+    "5a4351873f9c8abb": ["9fc8baad8718fa58"],
+    "acae394c7861f015": ["3bb9351cb1741f1f"],
     # The sequential path takes a step without a function for it; Ditto's centre is part of a path.
     "76ae36016a7efd3d": ["f758446fde9be914", "ca8be42c1520186e"],
     "c4b30bcbc254eab8": ["4c63b19b55a5763b", "91186bef0933b3f9", "da4767af976b2c58"],
