@@ -502,6 +502,17 @@ def test_t1b_t2h_encoders(evidence, data, scenario, claim, second, holds):
     assert held == holds
 
 
+@pytest.mark.parametrize(("scenario", "claim"), [("s1", "FLT-T1-j"), ("s2", "FLT-T2-l")])
+@pytest.mark.parametrize(("fedsem", "holds"), [(76.9, True), (77.1, False), (81.0, False)])
+def test_t1j_t2l_lead_grows_to_cifar(evidence, scenario, claim, fedsem, holds):
+    runs = {f"{scenario}_mnist.enc1": 98.0, f"{scenario}_mnist.fedsem": 95.0}
+    runs |= {f"{scenario}_cifar.enc1": 80.0, f"{scenario}_cifar.fedsem": fedsem}
+    measured, held = result(claim, evidence(runs))
+    leads = {"on MNIST": 3, "on CIFAR-10": 80 - fedsem}
+    assert measured == pytest.approx(leads | {"growth": 77 - fedsem})
+    assert held == holds
+
+
 @pytest.mark.parametrize("changed", ["s1_mnist", "s2_mnist"])
 @pytest.mark.parametrize(("pca", "holds"), [(81.9, True), (78.1, True), (82.1, False)])
 def test_t1f_pca_is_as_good_as_fedavg(evidence, changed, pca, holds):

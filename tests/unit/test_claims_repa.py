@@ -224,6 +224,21 @@ def test_f1c_all_are_held_against_one_judge(evidence, repa, holds):
     assert held == holds
 
 
+@pytest.mark.parametrize(("drifting", "holds"), [(0.4, True), (0.6, False)])
+def test_f1g_wd_is_best_at_labels(evidence, drifting, holds):
+    """Label similarity where labels differ, that of pipelines where pipelines differ."""
+    made, judge = skew(0.2, 0.5, 0.1), symmetric(9)
+    for epochs, best in (1, 0.1), (2, drifting):
+        table = labels(COUNTS) + cosines(judge, {5: 0.0, 10: best})
+        made[f"wd_groups_cifar_drift_f{epochs}"] = {"table": table}
+    made["repa_groups_cifar_drift_clf"] = {"table": pairs("similarity", judge)}
+    measured, held = result("REPA-F1-g", evidence(groupings=made))
+    expected = {"WD, f = 1, Label skew": 0.5, "WD, f = 2, Label skew": 0.1}
+    expected |= {"WD, f = 1, Concept drift": 0.1, "WD, f = 2, Concept drift": drifting}
+    assert measured == pytest.approx(expected | {"lead in correlation": 0.5 - drifting})
+    assert held == holds
+
+
 @pytest.mark.parametrize(
     ("other", "labels_by", "looks_by", "holds"),
     [

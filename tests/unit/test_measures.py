@@ -93,11 +93,9 @@ def test_lead_in_pairs_compares_what_stands_in_one_place(evidence):
 
 def test_differences_are_those_of_named_pairs(evidence):
     pairs = {"up": ["r_one", "r_two"], "down": ["l_one", "l_three"]}
-    extremes = ["least lead", "largest lead", "largest difference"]
-    found = measured("differences", evidence, pairs=pairs, also=extremes)
-    assert found == pytest.approx(
-        dict(zip(extremes, (-10, 6, 10), strict=True)) | {"up": 6, "down": -10}
-    )
+    summaries = {"least lead": -10, "largest lead": 6, "largest difference": 10, "growth": -16}
+    found = measured("differences", evidence, pairs=pairs, also=list(summaries))
+    assert found == pytest.approx(summaries | {"up": 6, "down": -10})
     assert measured("differences", evidence, pairs=pairs) == pytest.approx({"up": 6, "down": -10})
 
 

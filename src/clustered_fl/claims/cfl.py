@@ -1,4 +1,4 @@
-"""Measures of CFL's claims: gaps, norms of updates, splits and their effect, toy problems.
+"""Measures of CFL's claims: norms of updates, splits and their effect, toy problems.
 
 Accuracies are fractions, as in records. A number that does not exist, such as the gap at the first
 split of a run without splits, is NaN.
@@ -10,104 +10,44 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence, RunEvidence
-from clustered_fl.claims.judging import over_rounds
+from clustered_fl.claims.judging import Estimate, over_rounds
 from clustered_fl.claims.names import Run, Study
 from clustered_fl.metrics import agreement, curves
-from clustered_fl.metrics.cfl import criteria, gap, tree
-from clustered_fl.metrics.cfl.gap import SIMILARITIES
+from clustered_fl.metrics.cfl import criteria, tree
 
-Along = Literal["samples", "round"]
 Norm = Literal["mean", "max", "average"]
-Similarity = Literal["update", "gradient"]
-
-
-# ---- The separation gap (Figs 6 and 7): runs with one group, a column for each dataset ----------
-
-
-def _gaps(evidence: Evidence, of: list[str], along: Along) -> list[pd.DataFrame]:
-    """Gaps of the runs, one table per column.
-
-    Along samples: at the last round with gradients. Along rounds: of the run with most samples.
-    """
-    found = [gap.by_round(evidence.runs(*runs)) for runs in evidence.by_column(of).values()]
-    if along == "samples":
-        return [gap.at_last_gradient(each) for each in found]
-    return [each[each["samples"] == each["samples"].max()] for each in found]
-
-
-def _scores(
-    evidence: Evidence, of: list[str], along: Along, similarity: Similarity = "update"
-) -> pd.DataFrame:
-    """Gap and correctness of runs in one column of a table, indexed by `along`."""
-    (gaps,) = _gaps(evidence, of, along)
-    return gaps[gaps["similarity"] == similarity].groupby(along)[["gap", "correct"]].mean()
-
-
-def gap_with_samples(evidence: Evidence, of: list[Run], samples: list[int]) -> Measured:
-    """Gap of updates, and whether the bipartition is correct, for numbers of samples per client.
-
-    Args:
-        of: runs of one column of a table.
-    """
-    found = _scores(evidence, of, "samples").reindex(samples)
-    found = found.rename(columns={"correct": "correct bipartition"})
-    return {f"{key} at {n} samples": float(found[key][n]) for n in samples for key in found}
-
-
-def gap_from_round(
-    evidence: Evidence, of: list[Run], first: int, similarity: Similarity = "update"
-) -> Measured:
-    """Fractions of rounds with a positive gap and with a correct bipartition.
-
-    Args:
-        of: runs of one column of a table, of which the one with most samples per client is used.
-        first: first round that is considered.
-        similarity: of weight updates, or of full gradients.
-    """
-    found = _scores(evidence, of, "round", similarity).loc[first:]
-    positive, correct = float((found["gap"] > 0).mean()), float(found["correct"].mean())
-    return {"rounds with a positive gap": positive, "rounds with a correct bipartition": correct}
-
-
-def gap_growth(evidence: Evidence, of: list[Run], along: Along) -> Measured:
-    """Least Spearman correlation of the gap with samples or rounds, over data and similarities."""
-    shape = {"index": along, "columns": "similarity", "values": "gap"}
-    tables = [gaps.pivot_table(**shape) for gaps in _gaps(evidence, of, along)]
-    found = [spearmanr(t.index, t[name]).statistic for t in tables for name in SIMILARITIES]
-    return {"smallest rank correlation": float(min(found))}
-
-
-def gap_delay(evidence: Evidence, of: list[Run], along: Along) -> Measured:
-    """Largest delay, in samples or rounds, of the updates' positive gap after the gradients'."""
-    delays = [gap.delay(gaps, along) for gaps in _gaps(evidence, of, along)]
-    return {f"delay in {along.removesuffix('s')}s": max(delays)}
+Start = Literal["first rounds", "first round", "largest"]
 
 
 # ---- Norm criteria (Fig. 8) ---------------------------------------------------------------------
 
 
 def norms_at_end(
-    evidence: Evidence, of: dict[str, Run], norms: list[Norm], share: float
+    evidence: Evidence,
+    of: dict[str, Run],
+    norms: list[Norm],
+    share: float,
+    start: Start = "first rounds",
 ) -> Measured:
-    """Norms of updates in the last rounds as fractions of those in the first rounds.
-
-    The first round is left out, because its update leads away from a random model.
+    """Norms of updates in the last rounds as fractions of those at the start.
 
     Args:
         of: name -> run with one group.
         norms: of the mean update, of the largest (`max`), of an average client.
-        share: fraction of the rounds that counts as the first rounds, and as the last.
+        share: fraction of the rounds that counts as the last rounds, and as the first.
+        start: the first rounds without round 1, whose update leads away from a random model;
+            round 1 alone; or the largest norm of all rounds.
     """
     found = {}
     for (name, run), norm in product(of.items(), norms):
-        curve = evidence.run(run).group_metric(f"{norm}_update_norm").iloc[1:]
-        count = max(1, round(share * len(curve)))
-        start, end = over_rounds(curve.head(count)), over_rounds(curve.tail(count))
-        found[f"{norm} update, end over start, {name}"] = end / start
+        curve = evidence.run(run).group_metric(f"{norm}_update_norm")
+        count = max(1, round(share * (len(curve) - 1)))
+        first = {"first round": curve.iloc[0], "largest": curve.max()}.get(start)
+        reference = first or over_rounds(curve.iloc[1:].head(count))
+        found[f"{norm} update, end over start, {name}"] = over_rounds(curve.tail(count)) / reference
     return found
 
 
@@ -189,7 +129,7 @@ def gap_at_first_split(evidence: Evidence, of: Run) -> Measured:
 
 
 def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Measured:
-    """Largest mean gain after the first split that leaves a pure cluster.
+    """Largest mean gain after the first split that leaves a pure cluster, and its least client's.
 
     Args:
         within: number of rounds after the split.
@@ -199,12 +139,18 @@ def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Meas
     for node in run.splits():
         start = node["split_round"]
         soon = scores.loc[(scores.index > start) & (scores.index <= start + within)]
+        before = _scores_at(scores, start)
         pure = [nodes[child]["clients"] for child in node["children"] if run.is_pure(child)]
-        best = [run.tested(soon[clients].mean(axis=1).max()) for clients in pure]
-        before = [run.tested(_scores_at(scores, start)[clients].mean()) for clients in pure]
+        gains = [_gain(run, soon[clients].mean(axis=1), before[clients].mean()) for clients in pure]
         if pure:
-            return {"gain": max(map(sub, best, before)), "after round": float(start)}
-    return {"gain": float("nan"), "after round": float("nan")}
+            best = max(gains)
+            each = [_gain(run, soon[client], before[client]) for client in pure[gains.index(best)]]
+            return {"gain": best, "least client's gain": min(each), "after round": float(start)}
+    return dict.fromkeys(("gain", "least client's gain", "after round"), float("nan"))
+
+
+def _gain(run: RunEvidence, soon: pd.Series, before: float) -> Estimate:
+    return run.tested(soon.max()) - run.tested(before)
 
 
 def gap_after_last_split(evidence: Evidence, of: Run) -> Measured:
@@ -272,8 +218,11 @@ def gradients_at_rest(
     norms = evidence.study(study)["norms"].query("problem == @problem").sort_values("round")
     norms = norms[["mean_gradient_norm", "max_gradient_norm"]]
     mean, largest = norms.iloc[-1] / norms.iloc[0]
-    found = {"norm of the mean gradient": float(mean), "largest gradient norm": float(largest)}
-    return found | {"largest norm over it": float(largest / mean)}
+    return {
+        "mean gradient, end over start": float(mean),
+        "largest gradient, end over start": float(largest),
+        "largest ratio over mean ratio": float(largest / mean),
+    }
 
 
 def correct_without_gap(evidence: Evidence, study: Study) -> Measured:

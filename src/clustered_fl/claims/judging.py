@@ -153,7 +153,12 @@ def text_of(measured: list[Measured]) -> str:
     """Means, with the range over several seeds: "gap 0.12 (0.10 to 0.15)"."""
     parts = []
     for name, mean in mean_of(measured).items():
-        ends = [f"{end([one[name] for one in measured]):.3g}" for end in (min, max)]
+        ends = [_written(end([one[name] for one in measured])) for end in (min, max)]
         spread = f" ({' to '.join(ends)})" if len({*ends}) > 1 else ""
-        parts.append(f"{name} {mean:.3g}{spread}")
+        parts.append(f"{name} {_written(mean)}{spread}")
     return "; ".join(parts)
+
+
+def _written(value: float) -> str:
+    """A number in three digits; one of thousands or millions, often a count, to the unit."""
+    return f"{value:.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.3g}"

@@ -20,11 +20,12 @@ from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.metrics import accuracy as scores
 from clustered_fl.metrics import agreement as partitions
 
-Extreme = Literal["least lead", "largest lead", "largest difference"]
-EXTREMES = {
+Summary = Literal["least lead", "largest lead", "largest difference", "growth"]
+SUMMARIES = {
     "least lead": min,
     "largest lead": max,
     "largest difference": lambda values: max(map(abs, values)),
+    "growth": lambda values: values[-1] - values[0],
 }
 
 
@@ -81,14 +82,14 @@ def differences(
     pairs: dict[str, tuple[Run, Run]],
     shares: tuple[float, ...] = (1.0,),
     equal_rounds: bool = False,
-    also: tuple[Extreme, ...] = (),
+    also: tuple[Summary, ...] = (),
 ) -> Measured:
     """Lead of the first run of each pair over the second in points.
 
     Args:
         shares: fractions of each run's rounds after which both are compared.
         equal_rounds: compare both at the last round of the shorter run.
-        also: extremes of all pairs and shares.
+        also: extremes of all leads, or their growth, from the first lead to the last.
     """
     found = {}
     for (name, pair), share in product(pairs.items(), shares):
@@ -98,7 +99,7 @@ def differences(
         ours, theirs = (accuracy_of(evidence, run, share * last) for run, last in read)
         label = name if len(shares) == 1 else f"{name}, {share:.0%} of the rounds"
         found[label] = ours - theirs
-    return {name: EXTREMES[name](list(found.values())) for name in also} | found
+    return {name: SUMMARIES[name](list(found.values())) for name in also} | found
 
 
 def gained(evidence: Evidence, of: Run, after: int) -> Measured:

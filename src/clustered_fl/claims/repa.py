@@ -4,7 +4,6 @@ A number with a standard error for one seed is an `Estimate`: correlations by re
 robustness over clusters, accuracies as binomials of their test images.
 """
 
-from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from scipy.stats import spearmanr
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.judging import Estimate
+from clustered_fl.claims.leads import of_one_column
 from clustered_fl.claims.measures import grouped, groups, told
 from clustered_fl.claims.names import Grouping, Run
 from clustered_fl.metrics.accuracy import binomial_error
@@ -34,12 +34,11 @@ def _counts(evidence: Evidence, name: str) -> np.ndarray:
 
 
 def _best(evidence: Evidence, name: str, judge: str | None = None) -> Estimate:
-    folder = evidence.grouping(name).folder
     if judge:
         (alike,) = pairwise(evidence.grouping(judge).folder, "similarity").values()
     else:
         alike = label_similarity(_counts(evidence, name))
-    cosines = pairwise(folder, "cosine").values()
+    cosines = pairwise(evidence.grouping(name).folder, "cosine").values()
     best = max(cosines, key=lambda cosine: correlation(alike, cosine))
     return Estimate(correlation(alike, best), correlation_error(alike, best))
 
@@ -51,25 +50,30 @@ def correlations(evidence: Evidence, of: list[Grouping]) -> Measured:
 
 
 def correlation_lead(
-    evidence: Evidence, of: list[Grouping], over: list[Grouping], judge: Grouping | None = None
+    evidence: Evidence,
+    of: list[Grouping],
+    over: list[Grouping],
+    judge: Grouping | None = None,
+    judge_over: Grouping | None = None,
 ) -> Measured:
     """Lead of the highest correlation of groupings over that of others.
 
     Args:
-        judge: grouping with similarities of the clients' pipelines, to correlate with; None to
-            correlate with label counts.
+        judge, judge_over: groupings with similarities of pipelines that `of` and `over` are
+            correlated with; None for label counts.
     """
-    found = {name: _best(evidence, name, judge) for name in (*of, *over)}
+    judges = dict.fromkeys(of, judge) | dict.fromkeys(over, judge_over)
+    found = {name: _best(evidence, name, each) for name, each in judges.items()}
     lead = max(found[name] for name in of) - max(found[name] for name in over)
-    return {"lead in correlation": lead} | {evidence.label(name).row: found[name] for name in found}
+    shown = told(evidence, list(found)).items()
+    return {"lead in correlation": lead} | {label: found[name] for name, label in shown}
 
 
 def overall_correlation(
     evidence: Evidence, of: Grouping, over: list[Grouping], judge: Grouping
 ) -> Measured:
     """Mean correlation with labels and pipelines after the last round, and its lead over others."""
-    table = likeness.by_seed(evidence.groupings(judge, of, *over))
-    kinds = table.groupby("grouping")
+    kinds = likeness.by_seed(evidence.groupings(judge, of, *over)).groupby("grouping")
     mean, count = kinds["correlation"].mean(), kinds.size()
     error = kinds["correlation_error"].agg(np.linalg.norm) / count
     found = {name: Estimate(mean[name], error[name]) for name in (of, *over)}
@@ -160,12 +164,11 @@ def robustness_of(evidence: Evidence, of: list[Grouping], with_chance: bool = Fa
 
 def robustness_lead(evidence: Evidence, of: list[Grouping], over: list[Grouping]) -> Measured:
     """Lead in robustness over the groupings of the same column."""
-    table, found = _robustness(evidence, [*of, *over]), {}
-    for ours, theirs in product(of, over):
-        column, rival = evidence.label(ours).column, evidence.label(theirs)
-        if rival.column == column:
-            found[f"{column}, over {rival.row}"] = table[ours] - table[theirs]
-    return found
+    table, label = _robustness(evidence, [*of, *over]), evidence.label
+    return {
+        f"{label(ours).column}, over {label(theirs).row}": table[ours] - table[theirs]
+        for ours, theirs in of_one_column(evidence, of, over)
+    }
 
 
 def off_published(evidence: Evidence, of: list[Grouping]) -> Measured:
@@ -239,9 +242,8 @@ def differences(
         ours, theirs = (_end(evidence, run, sizes, tests, until) for run in pair)
         for each in sets:
             found[f"{name}, {each}" if len(sets) > 1 else name] = ours[each] - theirs[each]
-    for name, run in (shown or {}).items():
-        found[name] = _end(evidence, run, sizes, tests, until)[sets[0]]
-    return found
+    ends = {name: _end(evidence, run, sizes, tests, until) for name, run in (shown or {}).items()}
+    return found | {name: end[sets[0]] for name, end in ends.items()}
 
 
 def rounds_ahead(
@@ -257,8 +259,8 @@ def rounds_ahead(
     goal = float(tables[1]["weighted"].tail(3).mean()) - points
     first = [float(t.loc[t["weighted"] >= goal, "round"].min()) for t in tables]
     ours, theirs = (np.inf if np.isnan(each) else each for each in first)
-    named = {evidence.label(of).row: ours, evidence.label(over).row: theirs}
-    return {"rounds ahead": theirs - ours} | named
+    rows = (evidence.label(run).row for run in (of, over))
+    return {"rounds ahead": theirs - ours} | dict(zip(rows, (ours, theirs), strict=True))
 
 
 def unrest(evidence: Evidence, pairs: Pairs, sizes: Grouping, tests: int) -> Measured:
@@ -288,9 +290,6 @@ def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Mea
     seen, unseen = float(lost["seen"]), float(lost["unseen"])
     points = Estimate(seen - unseen, lost["error"])
     return {"points lost": points, "with all labels trained": seen, "with some not": unseen}
-
-
-# ---- Concept shift -------------------------------------------------------------------------------
 
 
 def agreement(evidence: Evidence, shots: list[Grouping], of: list[Run] | None = None) -> Measured:

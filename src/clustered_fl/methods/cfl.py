@@ -50,6 +50,7 @@ class Settings(RoundSettings):
         auto: split by the criteria (30), (31) and (36) instead.
         eps_1: of criterion (30), as a fraction of the group's largest mean update norm so far;
             the paper's rule of thumb is a tenth (section V-B).
+        absolute: eps_1 is a norm itself, as in the authors' public code.
         eps_2: of criterion (31), as a multiple of eps_1; the paper suggests 1 to 10.
         gamma_max: of criterion (36); 0 accepts every bipartition.
         min_rounds: rounds between two splits of a group and its ancestors.
@@ -61,6 +62,7 @@ class Settings(RoundSettings):
     schedule: tuple[Annotated[int, Field(ge=1)], ...] = ()
     auto: bool = False
     eps_1: float = Field(default=0.1, ge=0)
+    absolute: bool = False
     eps_2: float = Field(default=4.0, ge=0)
     gamma_max: float = Field(default=0.0, ge=0)
     min_rounds: int = Field(default=20, ge=0)
@@ -108,7 +110,7 @@ def _split_if_due(state: State, group: int, own: Round, engine: Engine, settings
     mean = float(mean_update(own.updates, sizes, settings.weighting).norm())
     state.peaks[group] = max(state.peaks[group], mean)
     if settings.auto:  # split if the group is stationary and some of its clients are not
-        eps_1 = settings.eps_1 * state.peaks[group]
+        eps_1 = settings.eps_1 * (1.0 if settings.absolute else state.peaks[group])
         rested = own.number - node.round >= settings.min_rounds
         restless = float(own.updates.norm(dim=1).max()) > settings.eps_2 * eps_1
         due = rested and mean < eps_1 and restless

@@ -44,6 +44,9 @@ EQUAL = {
     "0c8d6ce1f0bb2439": ["25a0cf410825634c"],
     # IFCA: as many threads for the last layer as for all.
     "2b11bd095136387f": ["d24c6be47996209b"],
+    # CFL: eps_1 as an absolute norm, if asked for.
+    "f3155bceedf3bbce": ["84e743f722c663a2"],
+    "3d21398f53d5ddfb": ["2fc4e4353d4ee563"],
     # FLT: lists of clients become indices once.
     "21879a74992d5825": ["903077565bef2572"],
     # REPA and WD: the classifier as a network that can be compiled, on the path that every engine
