@@ -445,6 +445,13 @@ COMPARED = {
     "FLT-T3-m": ("s3_mlp", S3, [{"ifca": 67.1}]),
     "FLT-T3-n": ("s3_mlp", {"fedsem_all": 65.1, "cfl": 65.0}, [{"fedsem_all": 64.9}]),
     "FLT-T3-o": ("s3_mlp", S3, [{"c5": 71.4}, {"fedavg": 75.7}]),
+    "FLT-T3-p": ("s3_mlp", S3, [{"ifca": 75.1}, {"c5": 75.1}]),
+    "FLT-T3-q": ("s3_mlp", S3, [{"fedavg": 74.6}, {"flt": 74.6}]),
+    "FLT-T4-m": (
+        "s4_mlp",
+        {"flt": {0: 5.0, 2: 41.0}, "fedavg": LATE, "pca": LATE, "fedsem": {0: 5.0, 100: 30.0}},
+        [{"pca": {0: 5.0, 2: 41.0, 4: 60.0}}, {"flt": {0: 5.0, 2: 39.0, 4: 50.0}}],
+    ),
     "FLT-T3-j": ("s3_mlp", {"c5": 73.1, "c7": 73.0}, [{"c7": 73.2}]),
     "FLT-T4-b-mlp": ("s4_mlp", {"flt": 80, "fedsem": 54.9}, [{"fedsem": 55.1}]),
     "FLT-T4-b-cnn": ("s4_cnn", {"flt": 80, "fedsem": 69.9}, [{"fedsem": 70.1}]),
@@ -499,6 +506,13 @@ def test_t1b_t2h_encoders(evidence, data, scenario, claim, second, holds):
     measured, held = result(f"{claim}-{data}", made)
     assert measured["Enc1 over Enc2"] == pytest.approx(80 - second)
     assert measured["largest difference"] == pytest.approx(abs(80 - second))
+    assert held == holds
+
+
+@pytest.mark.parametrize(("later", "holds"), [(44.0, True), (73.0, False)])
+def test_t4n_fedsem_in_two_scenarios(evidence, later, holds):
+    measured, held = result("FLT-T4-n", evidence({"s3_mlp.fedsem": 72.0, "s4_mlp.fedsem": later}))
+    assert measured["first over second"] == pytest.approx(72 - later)
     assert held == holds
 
 
