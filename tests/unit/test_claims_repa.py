@@ -239,6 +239,28 @@ def test_f1g_wd_is_best_at_labels(evidence, drifting, holds):
     assert held == holds
 
 
+@pytest.mark.parametrize(("sae", "holds"), [(0.5, True), (0.3, False)])
+def test_f1h_sae_reflects_pipelines(evidence, sae, holds):
+    judge = symmetric(9)
+    names = {"repa_groups_cifar_drift_sae": sae, "repa_groups_cifar_drift_clf": 0.4}
+    made = {name: {"table": cosines(judge, {5: 0.0, 10: best})} for name, best in names.items()}
+    made["repa_groups_cifar_drift_clf"]["table"] += pairs("similarity", judge)
+    measured, held = result("REPA-F1-h", evidence(groupings=made))
+    expected = {"lead in correlation": sae - 0.4, "REPA, SAE": sae, "REPA, CLF": 0.4}
+    assert measured == pytest.approx(expected)
+    assert held == holds
+
+
+def test_the_last_round_alone_can_be_compared(evidence):
+    """In the last round, every correlation is 0.1 below its best."""
+    claim = variants(LEDGER.claims["REPA-F1-b"])["round the last"]
+    ledger = LEDGER.model_copy(update={"claims": {"REPA-F1-b": claim}})
+    measured, held = result_of(ledger, "REPA-F1-b", evidence(groupings=skew(0.2, 0.1, 0.5)))
+    expected = {"REPA, SAE": 0.1, "WD, f = 1": 0, "WD, f = 2": 0.4, "lead in correlation": 0.3}
+    assert measured == pytest.approx(expected, abs=1e-9)
+    assert not held
+
+
 @pytest.mark.parametrize(
     ("other", "labels_by", "looks_by", "holds"),
     [
@@ -325,8 +347,17 @@ def test_f2d_one_number_of_clusters_is_enough(evidence):
 def test_f2b_lead_of_wd(evidence, repa, wd, holds):
     measured, held = result("REPA-F2-b", evidence(groupings=two(repa, wd)))
     assert held == holds
-    assert (measured["largest lead"] > 0.5) != holds
+    assert (measured["mean lead"] > 0.5) != holds
     assert (measured["mean lead"] == 0) == (repa is wd)
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_f2f_more_clusters_are_more_uniform(evidence, knows):
+    """No two clients of these have the same labels; one method that knows nothing refutes."""
+    counts = np.random.default_rng(2).dirichlet(np.full(10, 0.3), 40) * 100
+    made = evidence(groupings=two(counts, counts if knows else mixed(1), counts))
+    measured, held = result("REPA-F2-f", made)
+    assert (measured["smallest rank correlation"] >= 0.9) == knows == held
 
 
 def test_f2c_random_is_at_the_mean_cosine(evidence):
@@ -807,6 +838,24 @@ def test_f5d_what_was_not_trained_is_forgotten(evidence, method, lost, holds):
     measured, held = result(f"REPA-F5-d-{method}", made)
     assert measured["points lost"] == pytest.approx(lost)
     assert measured["with all labels trained"] == pytest.approx(80)
+    assert held == holds
+
+
+@pytest.mark.parametrize(("every", "holds"), [(1, True), (3, False)])
+def test_f5g_labels_that_a_cluster_does_not_train(evidence, every, holds):
+    """Clients 0 and 1 have three labels together; the clusters of the others have two."""
+    counts = TWO.copy()
+    counts[1] = [5, 0, 5]
+    rows = []
+    for now in range(ROUNDS + 1):
+        taking_part = range(0, CLIENTS, 2) if now % every == 0 else range(CLIENTS)
+        rows += [(now, "client", i, "loss", 1.0) for i in taking_part]
+        rows += [(now, "client", i, "accuracy", 0.8) for i in range(CLIENTS)]
+    made = evidence(
+        {"repa_mnist_repa10_04": rows}, {"repa_groups_mnist_clf_10": {"table": labels(counts)}}
+    )
+    measured, held = result("REPA-F5-g", made)
+    assert measured == pytest.approx({"share of rounds": 1 / every})
     assert held == holds
 
 

@@ -178,6 +178,15 @@ def test_exposure_agrees_with_a_loop(tmp_path):
             assert np.isnan(row.share)
 
 
+def test_rounds_without_all_labels_of_a_cluster():
+    """Client 2 is alone with two labels; clients 0 and 1 have three, so their cluster counts."""
+    accuracy = {now: [0.5] * 3 for now in range(5)}
+    rounds = played({0: [0, 1], 1: [0, 2], 2: [2], 3: [0, 1, 2]}, accuracy)
+    table = exposure.exposures(rounds, GROUPS, COUNTS)
+    assert exposure.incomplete(table, GROUPS, COUNTS) == 2 / 4
+    assert np.isnan(exposure.incomplete(table, [0, 1, 2], COUNTS))
+
+
 def test_a_client_is_compared_with_itself():
     rows = [(1, 0, 80.0, 1.0), (2, 0, 40.0, 0.5), (3, 0, 60.0, 1.0), (4, 0, 0.0, np.nan)]
     rows += [(1, 1, 99.0, 1.0), (2, 2, 10.0, 0.0), (1, 3, 50.0, 1.0), (2, 3, 30.0, 0.9)]

@@ -1,7 +1,7 @@
-"""Measures of REPA's claims: correlation, uniformity, robustness, accuracy weighted by images.
+"""Measures of REPA's claims: correlation, uniformity, robustness.
 
 A number with a standard error for one seed is an `Estimate`: correlations by resampling clients,
-robustness over clusters, accuracies as binomials of their test images.
+robustness over clusters.
 """
 
 from typing import Literal
@@ -16,12 +16,11 @@ from clustered_fl.claims.judging import Estimate
 from clustered_fl.claims.leads import of_one_column
 from clustered_fl.claims.measures import grouped, groups, told
 from clustered_fl.claims.names import Grouping, Run
-from clustered_fl.metrics.accuracy import binomial_error
-from clustered_fl.metrics.repa import exposure, likeness, robustness, uniformity, validation
+from clustered_fl.metrics.repa import likeness, robustness, uniformity
 from clustered_fl.metrics.repa.correlation import correlation, correlation_error, label_similarity
 from clustered_fl.metrics.repa.profiles import label_counts, pairwise
 
-Pairs = dict[str, tuple[Run, Run]]
+Rounds = Literal["all", "last"]
 
 
 def _counts(evidence: Evidence, name: str) -> np.ndarray:
@@ -33,12 +32,16 @@ def _counts(evidence: Evidence, name: str) -> np.ndarray:
 # ---- Fig. 1: correlation -------------------------------------------------------------------------
 
 
-def _best(evidence: Evidence, name: str, judge: str | None = None) -> Estimate:
+def _best(
+    evidence: Evidence, name: str, judge: str | None = None, rounds: Rounds = "all"
+) -> Estimate:
+    """Highest correlation of a grouping's cosines, over all rounds or after the last alone."""
     if judge:
         (alike,) = pairwise(evidence.grouping(judge).folder, "similarity").values()
     else:
         alike = label_similarity(_counts(evidence, name))
-    cosines = pairwise(evidence.grouping(name).folder, "cosine").values()
+    by_round = pairwise(evidence.grouping(name).folder, "cosine")
+    cosines = by_round.values() if rounds == "all" else [by_round[max(by_round)]]
     best = max(cosines, key=lambda cosine: correlation(alike, cosine))
     return Estimate(correlation(alike, best), correlation_error(alike, best))
 
@@ -55,15 +58,17 @@ def correlation_lead(
     over: list[Grouping],
     judge: Grouping | None = None,
     judge_over: Grouping | None = None,
+    rounds: Rounds = "all",
 ) -> Measured:
     """Lead of the highest correlation of groupings over that of others.
 
     Args:
         judge, judge_over: groupings with similarities of pipelines that `of` and `over` are
             correlated with; None for label counts.
+        rounds: of the network's training: the best for each grouping, or the last.
     """
     judges = dict.fromkeys(of, judge) | dict.fromkeys(over, judge_over)
-    found = {name: _best(evidence, name, each) for name, each in judges.items()}
+    found = {name: _best(evidence, name, each, rounds) for name, each in judges.items()}
     lead = max(found[name] for name in of) - max(found[name] for name in over)
     shown = told(evidence, list(found)).items()
     return {"lead in correlation": lead} | {label: found[name] for name, label in shown}
@@ -117,6 +122,13 @@ def uniformity_lead(
     table = _curves(evidence, [of, over], clusters)
     lead = table[of] - table[over]
     return {"largest lead": float(lead.max()), "mean lead": float(lead.mean())}
+
+
+def uniformity_growth(evidence: Evidence, of: list[Grouping], clusters: list[int]) -> Measured:
+    """Least Spearman correlation of uniformity with the number of clusters, over groupings."""
+    curves = [_curves(evidence, of, clusters)[name].dropna() for name in of]
+    found = [float(spearmanr(curve.index, curve).statistic) for curve in curves]
+    return {"smallest rank correlation": min(found)}
 
 
 def random_uniformity(evidence: Evidence, of: Grouping, clusters: list[int]) -> Measured:
@@ -201,95 +213,6 @@ def robust_and_uniform(evidence: Evidence, of: dict[int, Grouping]) -> Measured:
     rank = spearmanr([robust[name] for name in names], uniform.loc[names]).statistic
     shown = {f"robustness, k = {k}": robust[name] for k, name in of.items()}
     return {"rank correlation": float(rank)} | shown
-
-
-# ---- Figs 3 to 5: accuracy -----------------------------------------------------------------------
-
-
-def _accuracy(evidence: Evidence, run: str, sizes: str) -> pd.DataFrame:
-    return validation.of_runs(evidence.runs(run), evidence.groupings(sizes))
-
-
-def _end(
-    evidence: Evidence, run: str, sizes: str, tests: int, until: int | None = None
-) -> dict[str, Estimate]:
-    """VAL and HO in %, means of the last tests, which use the same images."""
-    ends = validation.last(_accuracy(evidence, run, sizes), tests, until)
-    return {
-        name: Estimate(end["weighted"], binomial_error(end["weighted"], end["images"]))
-        for name, end in ends.iterrows()
-    }
-
-
-def differences(
-    evidence: Evidence,
-    pairs: Pairs,
-    sizes: Grouping,
-    tests: int,
-    sets: tuple[Literal["VAL", "HO"], ...] = ("VAL", "HO"),
-    until: int | None = None,
-    shown: dict[str, Run] | None = None,
-) -> Measured:
-    """Final lead of the first run of each pair in points, weighted by images.
-
-    Args:
-        sets: training clients (VAL), holdout clients (HO).
-        until: last round whose tests are used; None for all.
-        shown: runs whose accuracies in % are also returned.
-    """
-    found = {}
-    for name, pair in pairs.items():
-        ours, theirs = (_end(evidence, run, sizes, tests, until) for run in pair)
-        for each in sets:
-            found[f"{name}, {each}" if len(sets) > 1 else name] = ours[each] - theirs[each]
-    ends = {name: _end(evidence, run, sizes, tests, until) for name, run in (shown or {}).items()}
-    return found | {name: end[sets[0]] for name, end in ends.items()}
-
-
-def rounds_ahead(
-    evidence: Evidence, of: Run, over: Run, sizes: Grouping, points: float
-) -> Measured:
-    """Rounds by which a run comes within `points` of another's final VAL before that run does.
-
-    Args:
-        over: the other, whose mean of the last three tests is its end.
-        points: distance below that final accuracy.
-    """
-    tables = [_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in (of, over)]
-    goal = float(tables[1]["weighted"].tail(3).mean()) - points
-    first = [float(t.loc[t["weighted"] >= goal, "round"].min()) for t in tables]
-    ours, theirs = (np.inf if np.isnan(each) else each for each in first)
-    rows = (evidence.label(run).row for run in (of, over))
-    return {"rounds ahead": theirs - ours} | dict(zip(rows, (ours, theirs), strict=True))
-
-
-def unrest(evidence: Evidence, pairs: Pairs, sizes: Grouping, tests: int) -> Measured:
-    """Difference of the variation of VAL from test to test between two runs, in points.
-
-    The variation is the standard deviation s of n changes; its error is that of a normal sample,
-    s / sqrt(2 (n - 1)).
-    """
-    found = {}
-    for name, pair in pairs.items():
-        tables = (_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in pair)
-        changes = [float(each["weighted"].tail(tests).diff().std()) for each in tables]
-        ours, theirs = (Estimate(s, s / np.sqrt(2 * max(1, tests - 2))) for s in changes)
-        found[name] = ours - theirs
-    return found
-
-
-def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Measured:
-    """Clients' loss of accuracy after rounds in which one of their labels was not trained.
-
-    Args:
-        clients: grouping with the clients' label counts.
-    """
-    run, counts = evidence.run(of), label_counts(evidence.grouping(clients).folder)
-    table = exposure.exposures(run.frame, run.groups, counts)
-    lost = exposure.loss(table[table["round"] > table["round"].max() - tests])
-    seen, unseen = float(lost["seen"]), float(lost["unseen"])
-    points = Estimate(seen - unseen, lost["error"])
-    return {"points lost": points, "with all labels trained": seen, "with some not": unseen}
 
 
 def agreement(evidence: Evidence, shots: list[Grouping], of: list[Run] | None = None) -> Measured:

@@ -11,9 +11,9 @@ _OF_MEASURES = {
     **dict.fromkeys(("flt.margins", "flt.second_half", "flt.near_published"), POINTS),
     **dict.fromkeys(("ground.lead", "ground.later_lead", "ground.regret"), POINTS),
     "ground.surplus_of_the_worst": POINTS,
-    **dict.fromkeys(("repa.differences", "repa.unrest"), POINTS),
+    **dict.fromkeys(("validation.differences", "validation.unrest"), POINTS),
     **dict.fromkeys(("measures.accuracy", "measures.gained", "flt.columns"), PERCENT),
-    **dict.fromkeys(("measures.rounds_to", "repa.rounds_ahead"), ROUNDS),
+    **dict.fromkeys(("measures.rounds_to", "validation.rounds_ahead"), ROUNDS),
     "measures.fairness": SQUARED,
 }
 
@@ -32,8 +32,8 @@ _OF_NAMES = {
     ("flt.label_0", "last cluster"): PERCENT,
     ("flt.label_0", "accuracy"): PERCENT,
     ("flt.placed", "points"): POINTS,
-    ("repa.forgotten", "points"): POINTS,
-    ("repa.forgotten", ""): PERCENT,
+    ("validation.forgotten", "points"): POINTS,
+    ("validation.forgotten", ""): PERCENT,
 }
 
 

@@ -44,6 +44,19 @@ def _shares(participants: Sequence[int], groups: np.ndarray, counts: np.ndarray)
     return found
 
 
+def incomplete(table: pd.DataFrame, groups: Sequence[int], counts: np.ndarray) -> float:
+    """Fraction of rounds in which a cluster did not train all labels of its clients.
+
+    Over all rounds and all clusters with more than two labels, from `exposures` with the same
+    arguments; NaN if there is no such cluster.
+    """
+    groups = np.array(groups)
+    labels = {group: counts[: len(groups)][groups == group].any(0).sum() for group in groups}
+    known = table.assign(group=groups[table["client"]], missed=table["share"].ne(1))
+    known = known[known["group"].map(labels) > 2]
+    return float(known.groupby(["round", "group"])["missed"].any().mean())
+
+
 def loss(table: pd.DataFrame) -> dict[str, float]:
     """Loss of a client if one of its labels was not trained in the round before.
 

@@ -1,0 +1,116 @@
+"""Measures of REPA's accuracies (Figs 3 to 5), weighted by the clients' images.
+
+Accuracies are in %, differences in points. VAL is of training clients, HO of holdout clients.
+"""
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from clustered_fl.claims.bounds import Measured
+from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.judging import Estimate
+from clustered_fl.claims.names import Grouping, Run
+from clustered_fl.metrics.accuracy import binomial_error
+from clustered_fl.metrics.repa import exposure, validation
+from clustered_fl.metrics.repa.profiles import label_counts
+
+Pairs = dict[str, tuple[Run, Run]]
+
+
+def _accuracy(evidence: Evidence, run: str, sizes: str) -> pd.DataFrame:
+    return validation.of_runs(evidence.runs(run), evidence.groupings(sizes))
+
+
+def _end(
+    evidence: Evidence, run: str, sizes: str, tests: int, until: int | None = None
+) -> dict[str, Estimate]:
+    """VAL and HO in %, means of the last tests, which use the same images."""
+    ends = validation.last(_accuracy(evidence, run, sizes), tests, until)
+    return {
+        name: Estimate(end["weighted"], binomial_error(end["weighted"], end["images"]))
+        for name, end in ends.iterrows()
+    }
+
+
+def differences(
+    evidence: Evidence,
+    pairs: Pairs,
+    sizes: Grouping,
+    tests: int,
+    sets: tuple[Literal["VAL", "HO"], ...] = ("VAL", "HO"),
+    until: int | None = None,
+    shown: dict[str, Run] | None = None,
+) -> Measured:
+    """Final lead of the first run of each pair in points, weighted by images.
+
+    Args:
+        sets: training clients (VAL), holdout clients (HO).
+        until: last round whose tests are used; None for all.
+        shown: runs whose accuracies in % are also returned.
+    """
+    found = {}
+    for name, pair in pairs.items():
+        ours, theirs = (_end(evidence, run, sizes, tests, until) for run in pair)
+        for each in sets:
+            found[f"{name}, {each}" if len(sets) > 1 else name] = ours[each] - theirs[each]
+    ends = {name: _end(evidence, run, sizes, tests, until) for name, run in (shown or {}).items()}
+    return found | {name: end[sets[0]] for name, end in ends.items()}
+
+
+def rounds_ahead(
+    evidence: Evidence, of: Run, over: Run, sizes: Grouping, points: float
+) -> Measured:
+    """Rounds by which a run comes within `points` of another's final VAL before that run does.
+
+    Args:
+        over: the other, whose mean of the last three tests is its end.
+        points: distance below that final accuracy.
+    """
+    tables = [_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in (of, over)]
+    goal = float(tables[1]["weighted"].tail(3).mean()) - points
+    first = [float(t.loc[t["weighted"] >= goal, "round"].min()) for t in tables]
+    ours, theirs = (np.inf if np.isnan(each) else each for each in first)
+    rows = (evidence.label(run).row for run in (of, over))
+    return {"rounds ahead": theirs - ours} | dict(zip(rows, (ours, theirs), strict=True))
+
+
+def unrest(evidence: Evidence, pairs: Pairs, sizes: Grouping, tests: int) -> Measured:
+    """Difference of the variation of VAL from test to test between two runs, in points.
+
+    The variation is the standard deviation s of n changes; its error is that of a normal sample,
+    s / sqrt(2 (n - 1)).
+    """
+    found = {}
+    for name, pair in pairs.items():
+        tables = (_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in pair)
+        changes = [float(each["weighted"].tail(tests).diff().std()) for each in tables]
+        ours, theirs = (Estimate(s, s / np.sqrt(2 * max(1, tests - 2))) for s in changes)
+        found[name] = ours - theirs
+    return found
+
+
+def untrained_labels(evidence: Evidence, of: Run, clients: Grouping) -> Measured:
+    """Share of rounds in which a cluster with more than two labels did not train all of them.
+
+    Args:
+        clients: grouping with the clients' label counts.
+    """
+    run, counts = evidence.run(of), label_counts(evidence.grouping(clients).folder)
+    table = exposure.exposures(run.frame, run.groups, counts)
+    return {"share of rounds": exposure.incomplete(table, run.groups, counts)}
+
+
+def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Measured:
+    """Clients' loss of accuracy after rounds in which one of their labels was not trained.
+
+    Args:
+        clients: grouping with the clients' label counts.
+    """
+    run, counts = evidence.run(of), label_counts(evidence.grouping(clients).folder)
+    table = exposure.exposures(run.frame, run.groups, counts)
+    lost = exposure.loss(table[table["round"] > table["round"].max() - tests])
+    seen, unseen = float(lost["seen"]), float(lost["unseen"])
+    points = Estimate(seen - unseen, lost["error"])
+    return {"points lost": points, "with all labels trained": seen, "with some not": unseen}
