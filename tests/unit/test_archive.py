@@ -52,6 +52,14 @@ def test_models_and_what_is_not_asked_for_stay_out(folder):
     assert (packed.identity, packed.data) == (RECORD["identity"], RECORD["data"]["digest"])
 
 
+def test_a_record_without_a_file_that_it_lists_is_not_archived(tmp_path):
+    (tmp_path / "pictures.safetensors").write_bytes(b"pictures")
+    seal.write(tmp_path, {}, {}, ["pictures.safetensors"])
+    (tmp_path / "pictures.safetensors").unlink()
+    with pytest.raises(InputError, match=r"pictures\.safetensors is damaged \(it is missing\)"):
+        pack(Key("encoder", "code", 0), "code", tmp_path, "")
+
+
 def test_an_encoder_goes_in_without_its_weights(tmp_path):
     files = {"pictures.safetensors": b"pictures", "encoder.safetensors": b"weights"}
     for name, content in files.items():

@@ -130,6 +130,10 @@ def test_a_record_of_a_seed_or_an_entry_that_is_not_asked_for_stays_where_it_is(
     assert planned(ledger).archives.taken == without("one")
 
 
+def test_seeds_that_are_not_asked_for_are_not_named(planned, published):
+    assert "Not used" not in planned(seeds=1).archives.told()
+
+
 def test_the_user_is_told_what_is_not_taken(planned, published):
     text = planned(changed("runs/one/rounds", 6)).archives.told()
     rest = "Not used, because settings, code or data differ: one (seed 0), one (seed 1)."

@@ -180,8 +180,9 @@ def test_emnist_is_laid_out_like_a_mirror_and_upright(monkeypatch, tmp_path):
     class EMNIST:
         url = "https://somewhere/letters.zip"
 
-        def __init__(self, _, split, train, download):
+        def __init__(self, root, split, train, download):
             assert (split, download) == ("tiny", True)
+            root.mkdir(parents=True, exist_ok=True)
             part = "train" if train else "test"
             self.data = SimpleNamespace(numpy=lambda: grey[part].transpose(0, 2, 1))
             self.targets = SimpleNamespace(numpy=lambda: np.array(LABELS[part]))
@@ -193,6 +194,7 @@ def test_emnist_is_laid_out_like_a_mirror_and_upright(monkeypatch, tmp_path):
     dataset = sources.read_mirror(tmp_path, letters, require_complete=True)
     np.testing.assert_array_equal(dataset.x[:6, 0], grey["train"])
     assert dataset.y.tolist() == LABELS["train"] + LABELS["test"]
+    assert not (folder(tmp_path) / "raw").exists()
 
 
 @pytest.mark.parametrize(

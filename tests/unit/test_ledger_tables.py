@@ -255,6 +255,9 @@ def test_an_unknown_value_is_refused_with_those_that_there_are():
     sentence = "here: '{k}_{row}' has no value; allowed are {paper}, {column}, {row}, {clusters}"
     with pytest.raises(InputError, match=sentence.replace("{", r"\{")):
         filled({"name": ["{k}_{row}"]}, VALUES, "here")
+    for pattern in ("{clusters.x} of", "{clusters[0]} of", "{} of"):
+        with pytest.raises(InputError, match="has no value; allowed are"):
+            filled(pattern, VALUES, "here")
 
 
 # ---- What a table stands for ---------------------------------------------------------------------

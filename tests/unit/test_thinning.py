@@ -176,7 +176,8 @@ def test_signatures_in_fewer_dimensions_give_the_same_products_and_clusters(tmp_
     assert in_fewer_dimensions(packed.files) == packed.files
 
 
-def test_signatures_in_few_dimensions_stay_as_they_are(tmp_path):
-    signed(tmp_path / "whole", 12)
+@pytest.mark.parametrize("dimensions", [12, 0])
+def test_signatures_in_few_dimensions_stay_as_they_are(tmp_path, dimensions):
+    signed(tmp_path / "whole", dimensions)
     given = seal.contents(tmp_path / "whole", set())
     assert in_fewer_dimensions(given) == given

@@ -55,6 +55,13 @@ def test_a_gradient_is_that_of_the_whole_network(engine, weight):
     assert worker.gradient.any()
 
 
+def test_threads_leave_the_random_state_as_it_is(engine):
+    before = torch.random.get_rng_state()
+    workers = Workers(engine(0.3).workload, 4)
+    workers.map(lambda _: workers.own(), range(8))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
 @pytest.mark.parametrize(("weight", "runs"), [(0, False), (0.3, True)])
 def test_a_decoder_without_weight_is_not_run(engine, weight, runs):
     workload = engine(weight).workload

@@ -37,7 +37,7 @@ rule report_site:
     conda:
         "../envs/clustered_fl.yml"
     resources:
-        mem_mb=1000,
+        mem_mb=4000,
         runtime=5,
     params:
         shown=PLAN.shown(),
@@ -69,7 +69,7 @@ rule publish:
     conda:
         "../envs/clustered_fl.yml"
     resources:
-        mem_mb=1000,
+        mem_mb=4000,
         runtime=5,
     params:
         shown=PLAN.shown(),
@@ -96,7 +96,7 @@ rule archive:
     conda:
         "../envs/clustered_fl.yml"
     resources:
-        mem_mb=1000,
+        mem_mb=4000,
         runtime=5,
     params:
         shown=PLAN.shown(),
@@ -119,10 +119,11 @@ rule pages:
         guide=PLACES.found("docs/add_your_own.md"),
     log:
         f"logs/{PLAN.settings.scale}/pages.log",
+    localrule: True
     conda:
         "../envs/clustered_fl.yml"
     resources:
-        mem_mb=1000,
+        mem_mb=4000,
         runtime=5,
     params:
         shown=PLAN.shown(),

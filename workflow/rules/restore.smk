@@ -33,7 +33,7 @@ for kind in PLAN.kinds:
             conda:
                 "../envs/clustered_fl.yml"
             resources:
-                mem_mb=1000,
+                mem_mb=1500,
                 runtime=5,
             params:
                 key=PLAN.archives.key_of(kind),

@@ -44,8 +44,9 @@ class RunEvidence(Recorded):
         return curves.measured(self.folder)
 
     def scores(self) -> pd.DataFrame:
-        """Accuracy or perplexity by round (rows) and client (columns)."""
-        rows = curves.metric(self.frame, self.record["metric"])
+        """Accuracy or perplexity by round (rows) and client (columns), without newcomers."""
+        clients = self.frame[self.frame["scope"] == "client"]
+        rows = curves.metric(clients, self.record["metric"])
         return rows.pivot_table(index="round", columns="member", values="value")
 
     def tested(self, score: float) -> Estimate:
@@ -69,8 +70,8 @@ class RunEvidence(Recorded):
 
     @property
     def groups(self) -> np.ndarray:
-        """Leaf of every training client at the end."""
-        return np.array(self.record["groups"])
+        """Leaf of every training client at the end; a record may have newcomers' after them."""
+        return np.array(self.record["groups"])[: len(self.true_groups)]
 
     def splits(self) -> list[dict[str, Any]]:
         """Nodes that were split, in order of the split."""

@@ -216,10 +216,10 @@ def groups(evidence: Evidence, of: list[Run], take: Take = "least") -> Measured:
     """
     found, surplus = {}, []
     for run, label in told(evidence, of).items():
-        record = evidence.run(run).record
-        found[label] = partitions.index(record["true_groups"], record["groups"])
-        count = len(set(record["groups"]))
-        surplus.append(abs(count - len(set(record["true_groups"]))))
+        read = evidence.run(run)
+        found[label] = partitions.index(read.true_groups, read.groups)
+        count = len(set(read.groups))
+        surplus.append(abs(count - len(set(read.true_groups))))
     shown = {"agreement": TAKE[take](found.values()), "largest surplus": float(max(surplus))}
     return shown | ({"groups": float(count)} if len(of) == 1 else found)
 

@@ -126,7 +126,8 @@ def uniformity_lead(
 
 def uniformity_growth(evidence: Evidence, of: list[Grouping], clusters: list[int]) -> Measured:
     """Least Spearman correlation of uniformity with the number of clusters, over groupings."""
-    curves = [_curves(evidence, of, clusters)[name].dropna() for name in of]
+    table = _curves(evidence, of, clusters)
+    curves = [table[name].dropna() for name in of]
     found = [float(spearmanr(curve.index, curve).statistic) for curve in curves]
     return {"smallest rank correlation": min(found)}
 

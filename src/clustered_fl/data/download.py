@@ -29,7 +29,7 @@ _FILE = "{}-00000-of-00001.parquet"
 
 
 def download(entry: Entry, folder: Path) -> None:
-    """Fetch missing splits from the publisher; hosts fail often, hence `ATTEMPTS`.
+    """Fetch all splits, unless they are there; hosts fail often, hence `ATTEMPTS`.
 
     Raises: InputError with the last reason if the dataset cannot be fetched.
     """
@@ -108,6 +108,7 @@ def _from_torchvision(entry: Entry, folder: Path) -> None:
         table = pa.table({entry.column: cells, entry.label: raw.targets.numpy()})
         with replacing(folder / _FILE.format(split)) as beside:
             pq.write_table(table, beside)
+    shutil.rmtree(folder / "raw")
 
 
 def _png(image: np.ndarray) -> bytes:

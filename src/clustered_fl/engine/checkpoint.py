@@ -53,6 +53,8 @@ def sole_owner(path: Path) -> Iterator[None]:
     place, ended = path.with_suffix(".lock"), threading.Event()
     with place.open("a+") as lock:
         _take(lock, place)
+        for half in path.parent.glob(f".{path.name}.*.part"):
+            half.unlink()  # of a process that was killed while saving
         lock.truncate(0)
         lock.write(f"{os.getpid()} on {gethostname()}")
         lock.flush()

@@ -8,6 +8,7 @@ threads, which would cost a barrier per operation and change the bits.
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 
 import numpy as np
 import torch
@@ -57,7 +58,7 @@ class Worker:
 
     def __init__(self, workload: Workload) -> None:
         self.workload, device = workload, workload.device
-        self.network = workload.build().to(device)
+        self.network = deepcopy(workload.network).to(device)
         parameters = list(self.network.parameters())
         sizes = [p.numel() for p in parameters]
         self.model, self.gradient = (torch.zeros(sum(sizes), device=device) for _ in range(2))
@@ -99,6 +100,7 @@ class Workers:
         if number < 1:
             raise InputError(f"workers = {number}; allowed are numbers from 1")
         self.workload, self.number = workload, number
+        workload.network  # noqa: B018  built here, because threads share the random state
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(number)
 
@@ -109,6 +111,5 @@ class Workers:
     def own(self, kind: type = Worker) -> Worker:
         """The calling thread's worker of a kind, made on first use."""
         if not hasattr(self._local, kind.__name__):
-            with torch.random.fork_rng(devices=[]):
-                setattr(self._local, kind.__name__, kind(self.workload))
+            setattr(self._local, kind.__name__, kind(self.workload))
         return getattr(self._local, kind.__name__)

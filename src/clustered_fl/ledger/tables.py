@@ -254,7 +254,7 @@ def filled(part: Any, values: dict[str, Any], where: str) -> Any:
 def _text(pattern: str, values: dict[str, Any], where: str) -> str:
     try:
         return pattern.format(**values)
-    except (KeyError, IndexError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         allowed = ", ".join(f"{{{name}}}" for name in values)
         raise InputError(f"{where}: {pattern!r} has no value; allowed are {allowed}") from error
 

@@ -5,8 +5,11 @@
 
 `number` is the number of completed rounds. The method's name in the ledger is the module's name. A
 method that can place newcomers at the end also has `assign_newcomers`, which returns one entry for
-each (`state.placed`), and `newcomer_groups` if it can place them in every round. If `Settings` has
-the field `relatedness`, it receives that of the run's grouping (`clustered_fl.groupings`).
+each (`state.placed`), and `newcomer_groups` if it can place them in every round. A method that
+prepares its tests, for example by letting clients choose their clusters, also has
+`before_scores(state, engine, settings, number)`, which may change the state. `state.finished` ends
+the run. If `Settings` has the field `relatedness`, it receives that of the run's grouping
+(`clustered_fl.groupings`).
 """
 
 from collections.abc import Container

@@ -24,7 +24,8 @@ def ceiling(record: Record) -> float:
 
 def newcomers_at_home(record: Record) -> list[bool]:
     """For each newcomer, whether all clients of its leaf belong to its true group."""
-    truth = record["true_groups"]
+    truth = dict(enumerate(record["true_groups"]))
+    truth |= {new["client"]: new["true_group"] for new in record["newcomers"]}
     return [
         {truth[client] for client in new["clients"]} == {new["true_group"]}
         for new in record["newcomers"]

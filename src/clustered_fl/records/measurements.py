@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 Row = tuple[int, str, int, str, float]
-"""One measurement: round, scope ("run", "group" or "client"), member, metric, value."""
+"""One measurement: round, scope ("client", "newcomer" or "group"), member, metric, value."""
 
 _INT, _TEXT, _NUMBER = pa.int32(), pa.string(), pa.float64()
 _KINDS = {"round": _INT, "scope": _TEXT, "member": _INT, "metric": _TEXT, "value": _NUMBER}

@@ -119,11 +119,16 @@ def verified(folder: Path, name: str) -> Iterator[Path]:
 
 
 def contents(folder: Path, left_out: Iterable[str]) -> dict[str, bytes]:
-    """All files of a record except `left_out`, verified; InputError if one is damaged."""
+    """All files of a record except `left_out`, verified.
+
+    Raises: InputError if one is damaged or missing.
+    """
     record, found = read_record(folder), {}
     read_cost(folder, record)
     there = {path.name for path in folder.iterdir() if path.is_file() and path.name[0] != "."}
     known = {*record.get(_FILES, there), RECORD, COST}
+    if lost := {*record.get(_FILES, ())} - there - {*left_out}:
+        raise _damaged(folder, min(lost), "it is missing")
     for name in sorted(known & there - {*left_out}):
         found[name] = (folder / name).read_bytes()
     if damaged := damaged_in(found):

@@ -64,6 +64,8 @@ def _rotated(content: bytes) -> bytes | None:
     """Signatures X as L of the decomposition X = L Q, whose positive diagonal makes it unique."""
     arrays = safetensors.load(content)
     sent = arrays["signatures"]
+    if not sent.size:
+        return None
     vectors = sent.reshape(-1, sent.shape[-1]).astype(np.float64)
     if len(vectors) >= vectors.shape[1]:
         return None

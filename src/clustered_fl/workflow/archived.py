@@ -31,6 +31,12 @@ class Archives:
 
     def __init__(self, kinds: Iterable[Kind], here: Present, folders: Iterable[Path]) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
+        self._asked = {
+            Key(kind.name, name, seed)
+            for kind in self._kinds.values()
+            for name, entry in kind.entries.items()
+            for seed in entry.seeds
+        }
         self._here = here
         self._files = {folder: read(folder / FILE, files=False) for folder in folders}
         self._places = {key: folder / FILE for folder, own in self._files.items() for key in own}
@@ -82,7 +88,9 @@ class Archives:
     def told(self) -> str:
         """A message about which records are taken and which not; "" if nothing is published."""
         known = (packed for own in self._files.values() for packed in own.values())
-        others = [packed for packed in known if not self._fits(packed)]
+        others = [
+            packed for packed in known if packed.key in self._asked and not self._fits(packed)
+        ]
         if not self._places:
             return ""
         text = f"{len(self.taken)} published records are used instead of computed."
