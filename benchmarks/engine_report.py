@@ -30,7 +30,7 @@ COLUMNS: Columns = {
 
 
 def _with_ratios(rows: list[Row]) -> list[Row]:
-    """Rows in the order of cells and engines, each with its CPU time in units of ours."""
+    """Rows in the order of cells and engines, each with its CPU time as a multiple of ours."""
     ours = {row["cell"]: row["cpu_s"] for row in rows if row["engine"] == OURS and "cpu_s" in row}
     found = [
         row | {"relative": row["cpu_s"] / ours[row["cell"]]}
@@ -64,7 +64,7 @@ def write_table(rows: list[Row], path: Path) -> None:
         "",
         f"One round of local training on one thread per operation. Machine: {'; '.join(machines)}.",
         "README.md beside this file explains each column, and what it does not mean.",
-        "CPU seconds of a round with ours, and of the others in units of ours:",
+        "CPU seconds per round of our engine, and CPU time of the others as a multiple of it:",
         "",
         *_overview(rows),
         "",
@@ -73,7 +73,7 @@ def write_table(rows: list[Row], path: Path) -> None:
 
 
 def write_figure(rows: list[Row], path: Path) -> None:
-    """Bars of CPU seconds per round in units of ours; only equal engines, cells that have ours.
+    """Bars of CPU time per round as a multiple of ours; only equal engines, cells that have ours.
 
     Nothing is written while there is no such cell.
     """

@@ -241,8 +241,8 @@ def test_more_names_than_there_is_room_for_are_kept_apart_all_the_same():
     assert drawings.spread([0.5] * 5, 0.5) == pytest.approx([0, 0.5, 1, 1.5, 2])
 
 
-def test_limits_show_the_second_half_of_all_curves():
-    table = pd.DataFrame({"round": [0, 5, 10] * 2, "weighted": [0, 50, 80, 1, 30, 70]})
+def test_limits_show_the_last_three_quarters_of_all_curves():
+    table = pd.DataFrame({"round": [0, 3, 10] * 2, "weighted": [0, 50, 80, 1, 30, 70]})
     low, high = drawings.limits(table)
     assert 20 < low < 30
     assert 80 < high < 90

@@ -10,12 +10,12 @@ from typing import Any
 # The hues have a contrast of 3 to white, and stay apart for colour-blind readers
 # (tests/unit/test_figures_methods.py).
 FAMILIES = {
-    "#222222": ("fedavg", "fedavg_fine_tuned"),  # one model for all clients
-    "#b98500": ("local", "ditto", "fedrep"),  # a model of each client's own
-    "#079e6c": ("oracle", "random"),  # groups that nothing sent by clients decides
+    "#222222": ("fedavg", "fine_tuned"),  # one model for all clients
+    "#b98500": ("local", "ditto"),  # a model of each client's own
+    "#079e6c": ("oracle", "random_groups"),  # groups that nothing sent by clients decides
     "#1857e6": ("cfl",),  # groups split by the updates of the training itself
-    "#dd57d6": ("wd", "briggs", "fedgroup"),  # groups found once, by updates of a first training
-    "#45177a": ("ifca", "fedsem", "fedsoft"),  # k models, among which clients choose every round
+    "#dd57d6": ("wd", "fl_hc", "fedgroup"),  # groups found once, by updates of a first training
+    "#45177a": ("ifca", "fedsem"),  # k models, among which clients choose every round
     "#a32a0a": ("flt", "pca"),  # clients related by their images, with a threshold
     "#15727f": ("repa", "repa_encoder", "pacfl"),  # k groups found once, by images
 }

@@ -17,8 +17,8 @@ class Settings(Strict):
 
     scale: Scale = Field(
         default="demo",
-        description="`demo` (built-in data, minutes), `desktop` (real data, reduced sizes, hours "
-        "on 2 cores) or `paper` (the papers' own sizes, for a GPU)",
+        description="`demo` (built-in data, minutes), `desktop` (real data, some sizes reduced, "
+        "hours on 2 cores) or `paper` (the papers' own sizes, for a GPU)",
     )
     papers: tuple[str, ...] | None = Field(
         default=None,

@@ -65,4 +65,5 @@ def _scale(papers: list[dict[str, Any]]) -> dict[str, Any]:
 
 def seeds(verdicts: list[Verdict]) -> str:
     """On how many seeds claims about data rest: `1`, `1 to 3`; "" if none was measured."""
-    return span(int(each.seeds) for each in verdicts if each.seeds and each.needs_data)
+    run = (int(each.seeds or 0) for each in verdicts if each.needs_data)
+    return span(seeds for seeds in run if seeds)

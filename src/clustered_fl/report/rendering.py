@@ -26,7 +26,7 @@ LINKS |= {"md": "Markdown", "tex": "LaTeX"}
 
 SCALES = {
     "demo": "small sizes, minutes on two cores",
-    "desktop": "reduced sizes, hours on two cores",
+    "desktop": "some sizes reduced, hours on two cores",
     "paper": "the papers' own sizes",
 }
 

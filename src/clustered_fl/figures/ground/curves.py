@@ -15,11 +15,12 @@ from matplotlib.lines import Line2D
 
 from clustered_fl.figures import HALO, SMALL, WIDTH, use_style
 from clustered_fl.figures.methods import Look, looks
+from clustered_fl.metrics.ground.budgets import TESTS
 
 REFERENCES = ("fedavg", "oracle")
 """Methods that every panel shows, and that have none of their own."""
 GREY = "#cccccc"
-WORDS = {"agreement": "agreement with the true groups (0 to 1)", "groups": "number of groups"}
+WORDS = {"agreement": "agreement with the true groups (0 to 1)", "groups": "number of groups (logarithmic)"}
 # Inches: of a pair of panels, of the title and legend above all, of the note below.
 _PANEL, _ABOVE, _BELOW = 1.25, 0.9, 0.65
 Titles = Mapping[str, str]  # by name, in order
@@ -71,7 +72,9 @@ def tested(history: pd.DataFrame, name: str) -> pd.Series:
 
 
 def draw_accuracy(axis: Axes, history: pd.DataFrame, name: str, known: Mapping[str, Look]) -> None:
-    """Draw a method's curve wide, the references thin upon it, all others grey, and its last value.
+    """Draw a method's curve wide, the references thin upon it, all others grey, and its accuracy.
+
+    The accuracy is the mean of the last tests, as in the matrix (`metrics.ground.budgets`).
 
     A reference with which the curve coincides is seen as its core.
     """
@@ -86,7 +89,7 @@ def draw_accuracy(axis: Axes, history: pd.DataFrame, name: str, known: Mapping[s
     if len(seen):
         style = {"fontsize": SMALL, "color": colour, "path_effects": [HALO], "zorder": 4}
         place = seen.index[-1], free_height([tested(history, each) for each in known])
-        axis.text(*place, f"{seen.iloc[-1]:.1f} %", ha="right", va="center", **style)
+        axis.text(*place, f"{seen.tail(TESTS).mean():.1f} %", ha="right", va="center", **style)
 
 
 def free_height(curves: Sequence[pd.Series]) -> float:
@@ -120,7 +123,8 @@ def _finish(axes: np.ndarray, history: pd.DataFrame, measure: str, count: int) -
             lower.set(ylim=(-0.08, 1.15), yticks=[0, 1])
         else:
             most = int(history["groups"].max())
-            lower.set(yscale="log", ylim=(0.8, 1.6 * most), yticks=[1, most], yticklabels=[1, most])
+            ticks = [*(tick for tick in (1, 3, 10, 30) if 2 * tick <= most), most]
+            lower.set(yscale="log", ylim=(0.8, 1.6 * most), yticks=ticks, yticklabels=ticks)
             lower.minorticks_off()
     for column in (0, 1):
         last = axes[2 * ((count + 1 - column) // 2) - 1, column]

@@ -21,7 +21,7 @@ from clustered_fl.figures.methods import LOOKS, MARKERS, Look, look
 
 # Method of a curve or row, by the first word of its name. "Distribution given" is k-means on what
 # only scoring knows.
-METHODS = {"FedAvg": "fedavg", "REPA": "repa", "WD": "wd", "CFL": "cfl", "Random": "random"}
+METHODS = {"FedAvg": "fedavg", "REPA": "repa", "WD": "wd", "CFL": "cfl", "Random": "random_groups"}
 METHODS |= {"Distribution": "oracle"}
 # Distance of two names at the right border, in parts of the panel's height.
 _APART = 0.1
@@ -98,8 +98,8 @@ def whole_ticks(axis: Axes) -> None:
 
 
 def limits(table: pd.DataFrame, value: str = "weighted") -> tuple[float, float]:
-    """Limits of the vertical axis within which all curves over rounds lie in their second half."""
-    late = table.loc[table["round"] >= table["round"].max() / 2, value]
+    """Limits of the vertical axis within which all curves lie from a quarter of the rounds on."""
+    late = table.loc[table["round"] >= table["round"].max() / 4, value]
     margin = 0.06 * (late.max() - late.min()) + 0.5
     return late.min() - margin, table[value].max() + margin
 
