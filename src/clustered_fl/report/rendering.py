@@ -1,6 +1,7 @@
 """Templates filled in: what they may call, and how settings, names and tables become text."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -60,12 +61,14 @@ def _environment() -> Environment:
         "shown": lambda pixels: round(pixels * _SHOWN),
         "at": lambda entry, scale: merged(entry, (entry["scales"] or {}).get(scale, {})),
         "slug": slug,
+        "anchor": anchor,
         "markdown": markdown,
         "plain": numbers.plain,
         "with_unit": numbers.with_unit,
         "points": points,
         "agreement": agreement,
         "seeds": verdicts.seeds_text,
+        "basis": verdicts.basis,
     }
     environment.globals |= {"LINKS": LINKS, "SCALES": SCALES, "SOURCES": SOURCES, "DEMO": DEMO}
     environment.globals |= {"MEANING": verdicts.MEANING, "KINDS": verdicts.KINDS}
@@ -101,6 +104,11 @@ def agreement(value: float) -> str:
 def slug(word: str) -> str:
     """What a verdict is called in the style sheet and in links."""
     return word.lower().replace(" ", "-")
+
+
+def anchor(heading: str) -> str:
+    """Anchor that hosting sites give a Markdown heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def number_columns(rows: Sequence[Sequence[str]]) -> list[bool]:

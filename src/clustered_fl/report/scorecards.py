@@ -10,10 +10,10 @@ from clustered_fl.report.numbers import deciding_text
 from clustered_fl.report.verdicts import (
     MEANING,
     Tally,
+    basis,
     called,
     headline,
     in_words,
-    seeds_text,
     tallies,
 )
 
@@ -42,7 +42,7 @@ def claims(entries: Iterable[ClaimEntry], is_benchmark: bool) -> str:
             told += f"; with other settings {in_words(each.otherwise, is_benchmark)}"
         about = (row.claim, row.kind, row.statement, row.published, told)
         word = called(row.verdict, is_benchmark)
-        rests_on = seeds_text(row.seeds) or "–" if row.needs_data else "needs no data"
+        rests_on = basis(row) or "–"
         lines.append(_row((*about, rests_on, f"**{word}**")))
     return "\n".join(lines) + "\n"
 

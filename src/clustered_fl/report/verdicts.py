@@ -154,6 +154,13 @@ def on_one_seed(verdicts: Sequence[Verdict]) -> int:
     return sum(each.seeds == "1" and each.needs_data for each in verdicts)
 
 
+def basis(verdict: Verdict) -> str:
+    """On what a claim rests: `3 seeds`, `3 seeds, needs no data`; "" where nothing was measured."""
+    several = verdict.seeds not in ("", "0", "1")
+    shown = seeds_text(verdict.seeds) if several or verdict.needs_data else ""
+    return ", ".join(filter(None, (shown, "" if verdict.needs_data else "needs no data")))
+
+
 def seeds_text(seeds: str) -> str:
     """On how many seeds a claim rests: `1 seed`, `3 seeds`; "" where nothing was measured."""
     return "" if seeds in ("", "0") else f"{seeds} seed{'' if seeds == '1' else 's'}"
