@@ -10,6 +10,7 @@ import nbformat
 import pandas as pd
 import pytest
 from site_pages import dangling, pages
+from test_documentation import anchors
 from tiny_results import (
     CONTENT,
     LEDGER,
@@ -157,7 +158,7 @@ def test_readme_shows_every_figure_and_claim_and_links_to_what_is_there(publishe
     text = (folder / "README.md").read_text()
     assert "Statements of the paper: 1, tested on measurements at the scale demo" in text
     assert ": 1 demo only. Other kinds of claims are counted separately." in text
-    assert "Each claim about data rests on 2 seeds." in text
+    assert "Each claim about data that was run rests on 2 seeds." in text
     assert "| Our own questions | 0 | 1 | 0 | 1 |" in text
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert {"toy_fig1.ipynb", "toy_fig1.png", "toy_table1.ipynb", "toy_table1.csv"} <= set(links)
@@ -176,7 +177,10 @@ def test_readme_of_all_scales_counts_verdicts_and_links_to_every_paper(published
     text = path.read_text()
     links = re.findall(r"\]\(([^)]+)\)", text)
     papers = {f"demo/{paper}/README.md" for paper in ("toy", "other")}
-    assert set(links) == papers | {"../docs/findings.md"}
+    assert {link.partition("#")[0] for link in links} == papers | {"../docs/findings.md"}
+    headings = anchors((published / "toy" / "README.md").read_text())
+    linked = {link.partition("#")[2] for link in links if link.startswith("demo/toy/README.md#")}
+    assert linked == headings & linked != set()
     assert all((path.parent / link).is_file() for link in papers)
     assert text.count("| Statements of the paper | 1 | 1 demo only |") == 2
 
