@@ -162,6 +162,11 @@ def test_the_small_ledger_passes(checked):
             "run one at scale paper: local training: lr = -1 is not allowed: input should be",
         ),
         (
+            "runs/one/training",
+            RUN["training"] | {"optimiser": "adam", "momentum": 0.9},
+            "run one at scale demo: momentum is a setting of sgd; drop it, or use optimiser: sgd",
+        ),
+        (
             "runs/one/method",
             {"name": "one_shot"},
             "run one at scale demo: the method needs a grouping; name one with `grouping:` in",

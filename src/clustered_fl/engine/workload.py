@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.task import Task
 from clustered_fl.engine.transfer import transferred
+from clustered_fl.errors import InputError
 from clustered_fl.models.dropout import Dropout
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
@@ -45,6 +46,10 @@ class LocalSettings:
     clip: float | None = Field(default=None, gt=0)
     optimiser: Literal["sgd", "adam"] = "sgd"
     layers: Literal["all", "last"] = "all"
+
+    def __post_init__(self) -> None:
+        if self.optimiser == "adam" and self.momentum:
+            raise InputError("momentum is a setting of sgd; drop it, or use optimiser: sgd")
 
 
 @dataclass(frozen=True)

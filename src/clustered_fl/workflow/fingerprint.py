@@ -47,6 +47,8 @@ EQUAL = {
     # CFL: eps_1 as an absolute norm, if asked for.
     "f3155bceedf3bbce": ["84e743f722c663a2"],
     "3d21398f53d5ddfb": ["2fc4e4353d4ee563"],
+    # Adam refuses a momentum, which it ignored.
+    "0207fdcd37b6cd0d": ["35c69e5fe223b7df"],
     # FLT: lists of clients become indices once.
     "21879a74992d5825": ["903077565bef2572"],
     # REPA and WD: the classifier as a network that can be compiled, on the path that every engine
