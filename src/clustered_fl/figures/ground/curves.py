@@ -123,7 +123,7 @@ def _finish(axes: np.ndarray, history: pd.DataFrame, measure: str, count: int) -
             lower.set(ylim=(-0.08, 1.15), yticks=[0, 1])
         else:
             most = int(history["groups"].max())
-            ticks = [*(tick for tick in (1, 3, 10, 30) if 2 * tick <= most), most]
+            ticks = [1, 10 if most >= 20 else most]  # there is room for two
             lower.set(yscale="log", ylim=(0.8, 1.6 * most), yticks=ticks, yticklabels=ticks)
             lower.minorticks_off()
     for column in (0, 1):
