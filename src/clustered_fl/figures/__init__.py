@@ -193,13 +193,16 @@ def mark_published(axis: Axes, place: float) -> None:
     axis.annotate(f"{place:,.0f}", (place, 0), color=colour, **beside)
 
 
-def stated(axis: Axes, value: float, text: str, below: bool = False) -> None:
-    """A dotted line at a number that the paper states, with its text above or below the right end."""
+def stated(
+    axis: Axes, value: float, text: str, below: bool = False, left: bool = False
+) -> None:
+    """A dotted line at a number that the paper states, with its text above or below an end."""
     axis.axhline(value, color="#777777", linewidth=0.9, linestyle=(0, (1, 2)), zorder=0)
     style = {"fontsize": SMALL, "color": "#555555", "path_effects": [HALO], "zorder": 5}
-    place = {"xytext": (-2, -2 if below else 2), "textcoords": "offset points", "ha": "right"}
-    place["va"] = "top" if below else "bottom"
-    axis.annotate(text, (1, value), xycoords=("axes fraction", "data"), **place, **style)
+    place = {"xytext": (2 if left else -2, -2 if below else 2), "textcoords": "offset points"}
+    place |= {"ha": "left" if left else "right", "va": "top" if below else "bottom"}
+    end = 0 if left else 1
+    axis.annotate(text, (end, value), xycoords=("axes fraction", "data"), **place, **style)
 
 
 def log_ticks(axis: Axes, values: Iterable[int]) -> None:

@@ -17,7 +17,8 @@ STATED = {
 def draw_stated(axis: Axes, metric: str) -> None:
     """Draw dotted lines at the stated values, and extend the axis to them."""
     for value, text in STATED[metric].items():
-        stated(axis, value, text, below=value == min(STATED[metric]))
+        lower = value == min(STATED[metric])
+        stated(axis, value, text, below=lower, left=lower and metric == "perplexity")
     low, high = axis.get_ylim()
     axis.set_ylim(min(low, 0.9 * min(STATED[metric])), max(high, 1.1 * max(STATED[metric])))
 
