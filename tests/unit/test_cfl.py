@@ -114,6 +114,18 @@ def test_each_criterion_is_necessary():
             assert len(state.tree) == nodes, (name, value)
 
 
+@pytest.mark.parametrize(("factor", "nodes"), [(1.001, 3), (0.999, 1)])
+def test_eps_1_can_be_a_norm(factor, nodes):
+    engine, number, watched = make_engine(), 8, cfl.Settings(similarities=True)
+    before, rows = run(engine, watched, number)
+    _, more = run(engine, watched, number + 1, number, copy.deepcopy(before))
+    norms = {t: value for t, _, _, name, value in rows + more if name == "mean_update_norm"}
+    settings = replace(AUTO, absolute=True, eps_1=factor * norms[number], eps_2=0.0)
+    state, _ = cfl.round_(copy.deepcopy(before), engine, settings, number)
+    assert len(state.tree) == nodes
+    assert max(norms.values()) != pytest.approx(1)  # or it would be the same as a fraction
+
+
 @pytest.mark.parametrize("settings", [AUTO, SCHEDULE])
 def test_a_common_permutation_changes_nothing_but_what_the_server_sees(settings):
     engine = make_engine()
