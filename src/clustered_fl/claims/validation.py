@@ -91,15 +91,22 @@ def unrest(evidence: Evidence, pairs: Pairs, sizes: Grouping, tests: int) -> Mea
     return found
 
 
+def _exposures(
+    evidence: Evidence, of: str, clients: str
+) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
+    """Groups of a run, label counts of its clients, and `exposure.exposures` of both."""
+    run, counts = evidence.run(of), label_counts(evidence.grouping(clients).folder)
+    return run.groups, counts, exposure.exposures(run.frame, run.groups, counts)
+
+
 def untrained_labels(evidence: Evidence, of: Run, clients: Grouping) -> Measured:
     """Share of rounds in which a cluster with more than two labels did not train all of them.
 
     Args:
         clients: grouping with the clients' label counts.
     """
-    run, counts = evidence.run(of), label_counts(evidence.grouping(clients).folder)
-    table = exposure.exposures(run.frame, run.groups, counts)
-    return {"share of rounds": exposure.incomplete(table, run.groups, counts)}
+    groups, counts, table = _exposures(evidence, of, clients)
+    return {"share of rounds": exposure.incomplete(table, groups, counts)}
 
 
 def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Measured:
@@ -108,8 +115,7 @@ def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Mea
     Args:
         clients: grouping with the clients' label counts.
     """
-    run, counts = evidence.run(of), label_counts(evidence.grouping(clients).folder)
-    table = exposure.exposures(run.frame, run.groups, counts)
+    *_, table = _exposures(evidence, of, clients)
     lost = exposure.loss(table[table["round"] > table["round"].max() - tests])
     seen, unseen = float(lost["seen"]), float(lost["unseen"])
     points = Estimate(seen - unseen, lost["error"])

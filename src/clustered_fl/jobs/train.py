@@ -152,8 +152,6 @@ def _save(run: Run, saved: Path, identity: str) -> None:
 
 
 def _resume(run: Run, saved: Path, identity: str, tell: Callable[[str], None]) -> None:
-    for half in saved.parent.glob(f".{saved.name}.*.part"):
-        half.unlink()  # of a process that was killed while saving; we hold the lock
     if (found := checkpoint.load(saved, identity, tell)) is None:
         return
     tensors, content = found

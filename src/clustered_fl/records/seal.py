@@ -126,10 +126,10 @@ def contents(folder: Path, left_out: Iterable[str]) -> dict[str, bytes]:
     record, found = read_record(folder), {}
     read_cost(folder, record)
     there = {path.name for path in folder.iterdir() if path.is_file() and path.name[0] != "."}
-    known = {*record.get(_FILES, there), RECORD, COST}
-    if lost := {*record.get(_FILES, ())} - there - {*left_out}:
+    listed = {*record.get(_FILES, there)}
+    if lost := listed - there - {*left_out}:
         raise _damaged(folder, min(lost), "it is missing")
-    for name in sorted(known & there - {*left_out}):
+    for name in sorted({*listed, RECORD, COST} & there - {*left_out}):
         found[name] = (folder / name).read_bytes()
     if damaged := damaged_in(found):
         raise _damaged(folder, damaged)

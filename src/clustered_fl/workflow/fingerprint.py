@@ -49,6 +49,8 @@ EQUAL = {
     "3d21398f53d5ddfb": ["2fc4e4353d4ee563"],
     # Adam refuses a momentum, which it ignored.
     "0207fdcd37b6cd0d": ["35c69e5fe223b7df"],
+    # Halves of checkpoints are removed where the lock is taken.
+    "fa52cb8aca53359f": ["4c9687e55b87e868"],
     # FLT: lists of clients become indices once.
     "21879a74992d5825": ["903077565bef2572"],
     # REPA and WD: the classifier as a network that can be compiled, on the path that every engine
