@@ -182,6 +182,11 @@ def test_the_small_ledger_passes(checked):
             "run one at scale demo: method fedavg has no setting 'relatedness'; allowed are",
         ),
         (
+            "groupings/profiled/method/measure",
+            {"robustness": {"smallest": 2.0}},
+            "grouping profiled at scale demo: smallest = 2.0; it may be at most largest = 1.4",
+        ),
+        (
             "studies/toy/function",
             "cfl.violations.nothing",
             "study toy at scale demo: clustered_fl.theory.cfl.violations has no nothing",
@@ -235,6 +240,28 @@ def test_what_there_is_not_is_named_with_what_is_allowed(checked, place, value, 
 def test_a_grouping_with_a_profiler_must_be_able_to_use_one(checked):
     with pytest.raises(InputError, match="grouping profiled at scale demo: grouping pacfl uses no"):
         checked(changed("groupings/profiled/method", {"name": "pacfl", "clusters": 2}))
+
+
+@pytest.mark.parametrize(
+    ("keep_every", "asked", "missing"),
+    [
+        (0, {"round": 2}, None),  # the last
+        (0, {"round": 1}, 1),
+        (0, {"measure": {"rounds": [1, 2, 3]}}, 1),
+        (1, {"round": 1, "measure": {"rounds": [1, 2]}}, None),
+        (1, {"round": 3}, 3),
+    ],
+)
+def test_a_profiler_must_keep_the_models_that_are_asked_for(checked, keep_every, asked, missing):
+    content = changed("runs/network/rounds", 2)
+    content["runs"]["network"]["keep_every"] = keep_every
+    content["groupings"]["profiled"]["method"] |= asked
+    if missing is None:
+        checked(content)
+        return
+    sentence = f"profiler network keeps no model after {missing} rounds; allowed are "
+    with pytest.raises(InputError, match=sentence + ("1, 2" if keep_every else "2")):
+        checked(content)
 
 
 @pytest.mark.parametrize("name", UNPLACED)

@@ -18,9 +18,9 @@ def evaluate(
     test set share one forward pass, because only their labels differ.
     """
     tests = engine.federation.test_of[list(clients)].tolist()
-    keys = list(zip(grouping, tests, strict=True))
-    pairs = sorted(set(keys))
-    members = [[i for i, key in enumerate(keys) if key == pair] for pair in pairs]
+    members: dict[tuple[int, int], list[int]] = {}
+    for position, pair in enumerate(zip(grouping, tests, strict=True)):
+        members.setdefault(pair, []).append(position)
 
     def one(pair: tuple[int, int], places: list[int]) -> Sums:
         group, test = pair
@@ -28,8 +28,8 @@ def evaluate(
         return sums(engine.workload, answer, rows, [clients[i] for i in places], engine.task.score)
 
     found = np.empty(len(clients))
-    scores = means(engine.workers.map(one, pairs, members))
-    for places, values in zip(members, scores, strict=True):
+    scores = means(engine.workers.map(one, members, members.values()))
+    for places, values in zip(members.values(), scores, strict=True):
         found[places] = values
     return np.exp(found) if engine.task.metric == "perplexity" else found
 

@@ -6,7 +6,7 @@ threads, which would cost a barrier per operation and change the bits.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 
@@ -104,7 +104,7 @@ class Workers:
         self._local = threading.local()
         self._pool = ThreadPoolExecutor(number)
 
-    def map(self, function: Callable, *items: Sequence) -> list:
+    def map(self, function: Callable, *items: Iterable) -> list:
         """Like Python's `map`, on the threads."""
         return list(self._pool.map(function, *items))
 

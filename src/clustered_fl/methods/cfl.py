@@ -81,7 +81,7 @@ class Settings(RoundSettings):
 
 def init(engine: Engine, settings: Settings) -> State:
     """All clients in one group, the root of the parameter tree."""
-    return start(engine.federation, engine, [0] * engine.federation.clients)
+    return start(engine, [0] * engine.federation.clients)
 
 
 def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:

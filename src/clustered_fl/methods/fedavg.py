@@ -40,7 +40,7 @@ class Settings(RoundSettings):
 
 def init(engine: Engine, settings: Settings) -> State:
     """All clients in one group."""
-    return start(engine.federation, engine, [0] * engine.federation.clients)
+    return start(engine, [0] * engine.federation.clients)
 
 
 def round_(

@@ -62,7 +62,7 @@ def init(engine: Engine, settings: Settings) -> State:
     if settings.clusters > clients:
         raise InputError(f"FedSEM with {settings.clusters} clusters of {clients} clients; too many")
     grouping = [min(client, settings.clusters - 1) for client in range(clients)]
-    state = start(engine.federation, engine, grouping)
+    state = start(engine, grouping)
     state.grouping = [0] * clients  # one model until the first k-means
     if settings.stale:
         state.memory["slots"] = engine.initial_model().repeat(clients, 1)

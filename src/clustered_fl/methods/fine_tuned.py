@@ -47,7 +47,7 @@ def init(engine: Engine, settings: Settings) -> State:
 def with_own_models(engine: Engine) -> State:
     """Group 0 with the global model and all clients, and a group for the model of each client."""
     clients = range(engine.federation.clients)
-    state = start(engine.federation, engine, [1 + client for client in clients])
+    state = start(engine, [1 + client for client in clients])
     state.tree[0].clients = list(clients)
     together(state)
     return state

@@ -44,7 +44,7 @@ def init(engine: Engine, settings: Settings) -> State:
     clients = engine.federation.clients
     related = _relatedness(clients, settings)
     grouping = alike(related) if settings.slots == "stale" else list(range(clients))
-    state = start(engine.federation, engine, grouping)
+    state = start(engine, grouping)
     if settings.slots == "stale":
         state.memory["slots"] = engine.initial_model().repeat(clients, 1)
     return state

@@ -65,7 +65,7 @@ def init(engine: Engine, settings: Settings) -> State:
     if settings.clusters > clients:
         raise InputError(f"IFCA with {settings.clusters} clusters of {clients} clients; too many")
     drawn = generator(engine.seed, "random clusters").permutation(clients) % settings.clusters
-    state = start(engine.federation, engine, drawn.tolist())
+    state = start(engine, drawn.tolist())
     if not settings.pretrain and not settings.random_rounds:
         state.models = torch.stack([engine.initial_model(i) for i in range(settings.clusters)])
     return state

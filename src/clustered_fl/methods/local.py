@@ -9,4 +9,4 @@ __all__ = ["Settings", "init", "round_"]
 
 def init(engine: Engine, settings: Settings) -> State:
     """Each client in its own group."""
-    return start(engine.federation, engine, list(range(engine.federation.clients)))
+    return start(engine, list(range(engine.federation.clients)))

@@ -51,7 +51,7 @@ class Settings(RoundSettings):
 
 def init(engine: Engine, settings: Settings) -> State:
     """One group per distinct row of the relatedness, in order of their first clients."""
-    return start(engine.federation, engine, alike(settings.relatedness))
+    return start(engine, alike(settings.relatedness))
 
 
 def alike(relatedness: np.ndarray) -> list[int]:

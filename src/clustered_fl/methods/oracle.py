@@ -10,4 +10,4 @@ __all__ = ["Settings", "init", "round_"]
 def init(engine: Engine, settings: Settings) -> State:
     """The true groups of the federation."""
     federation = engine.federation
-    return start(federation, engine, federation.groups[: federation.clients].tolist())
+    return start(engine, federation.groups[: federation.clients].tolist())

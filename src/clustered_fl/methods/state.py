@@ -11,7 +11,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from clustered_fl.data.federation import Federation
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.training import Engine
 from clustered_fl.methods import groups as linear
@@ -145,7 +144,7 @@ class RoundSettings:
     gradient_every: int = Field(default=0, ge=0)
 
 
-def start(federation: Federation, engine: Engine, grouping: list[int]) -> State:
+def start(engine: Engine, grouping: list[int]) -> State:
     """A state with one random model, the same for every group of `grouping` [clients]."""
     groups = max(grouping) + 1
     tree = [Node(group, None, [], round=0) for group in range(groups)]

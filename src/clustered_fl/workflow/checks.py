@@ -17,22 +17,17 @@ import numpy as np
 from clustered_fl.claims import bounds
 from clustered_fl.claims.binding import bind, function_of, variants
 from clustered_fl.data.partitions import partition_settings
-from clustered_fl.data.registry import Composed, Entry
 from clustered_fl.errors import InputError
 from clustered_fl.groupings import grouping_module
-from clustered_fl.ledger.resolution import (
-    record_names,
-    resolved_encoders,
-    resolved_groupings,
-    resolved_runs,
-)
-from clustered_fl.ledger.schema import RESERVED, SCALES, Claim
+from clustered_fl.ledger.resolution import record_names
+from clustered_fl.ledger.schema import RESERVED, Claim
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.methods import method_module, require_placed
 from clustered_fl.models import TEXT_MODELS, model_entry
 from clustered_fl.models.inputs import separated
 from clustered_fl.options import call, fields_of, validated
 from clustered_fl.workflow.declared import declared
+from clustered_fl.workflow.parts import Registry, Settings, parts
 from clustered_fl.workflow.source import read
 
 OF_A_GROUPING = ("relatedness", "placed", "later")
@@ -40,11 +35,6 @@ OF_A_GROUPING = ("relatedness", "placed", "later")
 
 UNPLACED = ("pacfl", "pca_kmeans_hc")
 """Groupings that place no newcomers, so that a run cannot test these by them."""
-
-Settings = dict[str, Any]
-Registry = Mapping[str, Entry | Composed]
-Part = tuple[str, str, Settings]
-"""Place in the ledger, in words; kind of part, a key of `CHECKS`; settings."""
 
 
 def check(
@@ -61,7 +51,7 @@ def check(
     _require_one_home({**beside, **ledgers})
     seen = set()
     for ledger in ledgers.values():
-        for where, kind, settings in _parts(ledger, datasets):
+        for where, kind, settings in parts(ledger, datasets):
             known = kind, json.dumps(settings, sort_keys=True)
             if known not in seen:
                 seen.add(known)
@@ -93,56 +83,6 @@ def _require_one_home(ledgers: Mapping[str, Ledger]) -> None:
         for name in (*record_names(ledger), *ledger.artefacts):
             if homes.setdefault(name.casefold(), paper) != paper:
                 raise InputError(f"{paper}: the name {name!r} is taken ({homes[name.casefold()]})")
-
-
-def _parts(ledger: Ledger, datasets: Registry) -> Iterator[Part]:
-    for scale in SCALES:
-        found: dict[str, Settings] = {}
-        groupings = resolved_groupings(ledger, scale)
-        for name, run in resolved_runs(ledger, scale).items():
-            config = run["config"]
-            found[f"run {name}"] = {key: config[key] for key in ("federation", "model", "training")}
-            grouped = {"grouping": bool(config["grouping"])}
-            found[f"run {name}"] |= {"method": config["method"] | grouped} | _data(config, datasets)
-            if config["grouping"]:
-                by = groupings[config["grouping"]]["config"]["method"].get("name")
-                late = config["method"].get("newcomers"), config["federation"].get("newcomers")
-                found[f"run {name}"]["newcomers"] = {"grouping": by, "tested": all(late)}
-        for name, grouping in groupings.items():
-            config = grouping["config"]
-            method = config["method"] | {"profiler": bool(config["profiler"])}
-            own = {"federation": config["federation"], "grouping": method}
-            found[f"grouping {name}"] = own | _data(config, datasets)
-        for name, config in resolved_encoders(ledger, scale).items():
-            own = {"encoder": config["model"], "encoder training": config["training"]}
-            found[f"encoder {name}"] = own | _data(config, datasets)
-        for name, study in ledger.studies.items():
-            settings = study.settings | study.scales.get(scale, {})
-            found[f"study {name}"] = {"study": {"function": study.function} | settings}
-        for where, parts in found.items():
-            yield from ((f"{where} at scale {scale}", kind, each) for kind, each in parts.items())
-
-
-def _data(config: Settings, datasets: Registry) -> Settings:
-    name = config["dataset"]
-    clients = {"clients": {"rows": _rows(name, datasets)} | config.get("federation", {})}
-    about = {"name": name, "known": sorted(datasets), "sides": _sides(name, datasets)}
-    return {"dataset": about} | clients
-
-
-def _sides(name: str, datasets: Registry) -> tuple[int, ...]:
-    """Height and width of images; () for texts and unknown datasets."""
-    entry = datasets.get(name)
-    first = datasets[min(entry.union)] if isinstance(entry, Composed) else entry
-    return first.shape[1:] if first else ()
-
-
-def _rows(name: str, datasets: Registry) -> int:
-    """The largest possible number of rows of a dataset."""
-    entry = datasets.get(name)
-    if isinstance(entry, Composed):
-        return sum(_rows(part, datasets) for part in entry.union)
-    return entry.rows.train + entry.rows.test if entry else 0
 
 
 def _dataset(settings: Settings) -> None:
@@ -202,6 +142,18 @@ def _grouping(settings: Settings) -> None:
     call(declared(module, "Settings"), f"grouping {name}", own)
 
 
+def _kept(settings: Settings) -> None:
+    """Refuse a round after which the profiler's run keeps no model."""
+    last, every, method = settings["rounds"], settings["keep_every"], settings["method"]
+    kept = {*range(every, last + 1, every), last} if every else {last}
+    asked = {method.get("round") or last, *method.get("measure", {}).get("rounds", ())}
+    if missing := asked - kept:
+        raise InputError(
+            f"profiler {settings['run']} keeps no model after {min(missing)} rounds; allowed are "
+            f"{', '.join(map(str, sorted(kept)))}"
+        )
+
+
 def _newcomers(settings: Settings) -> None:
     name = settings["grouping"]
     if settings["tested"] and name in UNPLACED:
@@ -258,6 +210,7 @@ CHECKS: dict[str, Callable[[Settings], None]] = {
     "training": _training,
     "method": _method,
     "grouping": _grouping,
+    "kept": _kept,
     "newcomers": _newcomers,
     "encoder": _encoder,
     "study": _study,

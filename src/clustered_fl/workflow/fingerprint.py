@@ -37,8 +37,9 @@ EQUAL = {
     # The sequential path takes a step without a function for it; Ditto's centre is part of a path.
     "76ae36016a7efd3d": ["f758446fde9be914", "ca8be42c1520186e"],
     "c4b30bcbc254eab8": ["4c63b19b55a5763b", "91186bef0933b3f9", "da4767af976b2c58"],
-    # Scores and training losses read from the device at once.
-    "b68b94cfbc9faa29": ["4f965a7dbe254aef"],
+    # Scores and training losses read from the device at once; clients by model and test set in one
+    # pass.
+    "3cdc49fed758d8b4": ["4f965a7dbe254aef"],
     "6c5344c9918a901d": ["18d0363cb584b843"],
     # FedAvg: memory of a block of updates is used again.
     "0c8d6ce1f0bb2439": ["25a0cf410825634c"],
@@ -57,6 +58,18 @@ EQUAL = {
     # chooses; codes with channels last.
     "60a86a7f9df7fe18": ["1ce06c39d5a2e710"],
     "11fe5dd6b8c8b279": ["6da31dd35ae12e4d", "40de0d523b46d322"],
+    # Robustness refuses bounds in the wrong order.
+    "b5a86e3b1eb66458": ["edfb2ec136270363"],
+    # The first state of a method without an unused argument.
+    "14f244485182afb6": ["849e77e4df6a7f39"],
+    "dd3dd138e2155915": ["4e6646388dafde55"],
+    "bf3591680200ecbc": ["8393db27d50c0634"],
+    "7993239989c8ebb9": ["dae0f754182f7d71"],
+    "bde8e5526370842e": ["4ce5a48b13e74a94"],
+    "57365f01d1a9048e": ["54d5da7b849b80db"],
+    "0eb844abe8224805": ["dcfa312dd15da9a8"],
+    "c5507002867eaac2": ["a608ceaaa041d884"],
+    "fa37ac5004526b50": ["5209c6bc4e6b3af8"],
 }
 """Digest of a definition -> digests of those it replaced, if they compute the same to rounding.
 

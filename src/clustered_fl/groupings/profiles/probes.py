@@ -47,6 +47,12 @@ class Robustness:
     largest: float = Field(default=1.4, gt=0)
     images: int = Field(default=9, ge=1)
 
+    def __post_init__(self) -> None:
+        if self.smallest > self.largest:
+            raise InputError(
+                f"smallest = {self.smallest}; it may be at most largest = {self.largest}"
+            )
+
 
 class Probe(NamedTuple):
     """A new client: its reference client, its images uint8 [n, C, H, W] and their labels [n]."""
