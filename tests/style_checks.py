@@ -86,7 +86,7 @@ def proportions(texts: list[str]) -> list[str]:
     found = [f"the median function has {middle} lines, allowed are {MEDIAN_FUNCTION}"]
     found = found if middle > MEDIAN_FUNCTION else []
     if high > NINE_OF_TEN_FUNCTIONS:
-        found.append(f"the 90 % point is {high:.0f} lines, allowed are {NINE_OF_TEN_FUNCTIONS}")
+        found.append(f"the 90% point is {high:.0f} lines, allowed are {NINE_OF_TEN_FUNCTIONS}")
     return found
 
 

@@ -137,7 +137,7 @@ def test_good_module_is_left_alone(check, text):
 
 @pytest.mark.parametrize(
     ("lengths", "expected"),
-    [([8, 8, 8], "median"), ([1] * 8 + [21] * 2, "90 %"), ([7] * 10, None), ([50], None)],
+    [([8, 8, 8], "median"), ([1] * 8 + [21] * 2, "90%"), ([7] * 10, None), ([50], None)],
 )
 def test_proportions(lengths, expected):
     complaints = style.proportions([function(lines) for lines in lengths])

@@ -661,7 +661,7 @@ def test_a4a_lost_or_badly_served_newcomers_refute(runs, newcomers, right, behin
         ([9, 9, 7, 7, 8, 8], [0.6, 0.6, 0.6, 0.62, 0.6, 0.6], 1.0, 0.02, False),
         ([9, 7, 9, 7, 8, 8], [0.6] * 6, None, 0.0, False),
     ],
-    ids=["same", "within 1 %", "one client differs", "other groups"],
+    ids=["same", "within 1%", "one client differs", "other groups"],
 )
 def test_a5a_hidden_updates_give_the_same_groups_and_scores(
     runs, groups, last, agreement, difference, holds

@@ -26,7 +26,7 @@ Result = tuple[dict[str, float], bool]
 def judged(tmp_path) -> Callable[..., Result]:
     """What a claim measures and whether it holds.
 
-    All that it needs is there: runs at 50 % that found the true groups, and groupings that did, but
+    All that it needs is there: runs at 50% that found the true groups, and groupings that did, but
     for the cells that a test describes.
     """
     numbers = count()

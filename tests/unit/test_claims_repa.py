@@ -807,8 +807,8 @@ def test_f5c_thirty_clusters(evidence, changes, holds):
     levels = LEVELS | changes
     curves = {name: curve(mean) for name, mean in levels.items()}
     measured, held = result("REPA-F5-c", mnist(evidence, curves))
-    assert measured["REPA, 40 %"] == pytest.approx(5)
-    assert measured["WD, 40 %"] == pytest.approx(levels["wd30_04"] - 71)
+    assert measured["REPA, 40%"] == pytest.approx(5)
+    assert measured["WD, 40%"] == pytest.approx(levels["wd30_04"] - 71)
     assert measured["REPA, all"] == pytest.approx(95 - levels["repa10_10"])
     assert measured["REPA over FedAvg"] == pytest.approx(95 - levels["fedavg_10"])
     assert held == holds

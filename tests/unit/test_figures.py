@@ -96,11 +96,11 @@ def test_provenance(arguments, line):
 
 def test_missing_data_is_told_once_and_of_real_data_only():
     def about(**changes):
-        note = {"name": "ag_news", "source": "mirror", "complete": False, "note": "44 % of it"}
+        note = {"name": "ag_news", "source": "mirror", "complete": False, "note": "44% of it"}
         return {"data": note | changes}
 
     told = figures.missing_data([about(), about(), about(name="mnist", complete=True)])
-    assert told == "ag_news: 44 % of it"
+    assert told == "ag_news: 44% of it"
     assert figures.missing_data([about(source="builtin")]) == ""
 
 

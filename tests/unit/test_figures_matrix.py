@@ -194,7 +194,7 @@ def test_every_method_but_the_references_has_a_panel_of_its_own():
     for axis, end in zip(named, (12.0, 30.0), strict=True):
         other, own, reference = axis.lines
         assert own.get_ydata().tolist() == [end]
-        assert [text.get_text() for text in axis.texts] == [f"{end:.1f} %"]
+        assert [text.get_text() for text in axis.texts] == [f"{end:.1f}%"]
         assert (other.get_color(), other.get_linewidth()) == (curves.GREY, 0.7)
         assert reference.get_color() == methods.LOOKS["fedavg"]["color"]
         # The reference is narrower and above, so that it is seen where both coincide.

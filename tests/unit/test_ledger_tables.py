@@ -525,8 +525,8 @@ def test_a_slip_of_the_pen_is_one_sentence(read, tmp_path, place, value, sentenc
         ),
         (
             "artefacts/quoted/published",
-            "{swap.flt} %",
-            "{swap.flt} in '{swap.flt} %': no table has that published number",
+            "{swap.flt}%",
+            "{swap.flt} in '{swap.flt}%': no table has that published number",
         ),
         (
             "artefacts/quoted/published",

@@ -129,7 +129,7 @@ def test_rows_of_the_paper_stand_beside_ours(name, played):
         replaced = (cell["column"], cell["row"]) in coded
         assert (line["as coded acc."] == "–") == (not (replaced or only_coded))
         assert (line["difference"] == "–") == (not published)
-        assert (line["± 95 %"] != "–") == (line["seeds"] == "2" and not only_coded)
+        assert (line["± 95%"] != "–") == (line["seeds"] == "2" and not only_coded)
 
 
 def test_lines_are_called_as_the_paper_calls_them(played):

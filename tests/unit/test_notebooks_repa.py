@@ -159,7 +159,7 @@ def test_each_choice_is_drawn_once_and_the_usual_one_first(played):
 def test_participation_and_what_was_just_trained_have_a_panel_each(played):
     variables = played.variables("repa_fig5")
     titles = [axis.get_title() for axis in variables["axes"]]
-    assert titles == [*variables["groups"], "40 %: each client compared with itself"]
+    assert titles == [*variables["groups"], "40%: each client compared with itself"]
     assert all(axis.lines for axis in variables["axes"])
 
 

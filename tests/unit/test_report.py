@@ -148,7 +148,7 @@ def test_a_claim_shows_the_number_that_decides_it_and_folds_the_rest(report):
     for name in ("toy/index.html", "toy/toy_fig1.html"):
         page = pages(report)[name]
         assert "T-1 paper It works Details" in page.words()
-        assert "0.512 % needed > 0.5 score; 0.4 to 0.624 over the seeds 2 seeds" in page.words()
+        assert "0.512% needed > 0.5 score; 0.4 to 0.624 over the seeds 2 seeds" in page.words()
         assert "Published 0.5 Where page 1 Holds if score > 0.5" in page.words()
         assert "trials 10,500" in page.words()
     text = pages(report)["toy/index.html"].words()
@@ -412,7 +412,7 @@ def test_scorecard_in_markdown_keeps_its_columns(report):
     table = lines[4:]
     assert len(table) == 2 + len(LEDGER.claims)
     assert {row.replace("\\|", "").count("|") for row in table} == {8}
-    assert "| score: 0.512 % (0.4 to 0.624), needed > 0.5 | 2 seeds |" in table[2].replace("\\", "")
+    assert "| score: 0.512% (0.4 to 0.624), needed > 0.5 | 2 seeds |" in table[2].replace("\\", "")
 
 
 def test_very_many_records_are_counted_and_not_listed(scope):

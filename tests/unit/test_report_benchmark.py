@@ -253,7 +253,7 @@ def test_a_setting_is_shown_for_the_seeds_that_all_its_methods_have(trained):
 
 
 def test_methods_that_are_equal_as_they_are_shown_share_a_rank(trained):
-    """86.99 % and 87 % read the same; two first places leave no second."""
+    """86.99% and 87% read the same; two first places leave no second."""
     for seed in range(3):
         reached(trained.results / f"runs/toy_swap_f/seed{seed}", 0.8699)
         reached(trained.results / f"runs/toy_swap_o/seed{seed}", 0.87)

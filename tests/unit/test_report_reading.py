@@ -85,7 +85,7 @@ def test_a_value_without_numbers_does_not_repeat_the_measurement(tmp_path):
     write_verdicts(scope.verdicts, [first._replace(measured=measured), *others])
     site.build(scope, scope.results / "report")
     text = pages(scope.results / "report")["toy/index.html"].words()
-    assert "With width 64 REFUTED score 0.2 % With width 128 NOT RUN not measured" in text
+    assert "With width 64 REFUTED score 0.2% With width 128 NOT RUN not measured" in text
 
 
 def test_runs_of_a_sweep_are_named_in_each_row(tmp_path):

@@ -14,7 +14,7 @@ from clustered_fl.figures import tables
 NOTE = "scale demo · 1 seed"
 TABLE = pd.DataFrame(
     {
-        "symbol": ["ε₁ ≤ γₘₐₓ", "a_b & 50 %", "αᵢⱼ"],
+        "symbol": ["ε₁ ≤ γₘₐₓ", "a_b & 50%", "αᵢⱼ"],
         "value": [0.1, 1 / 3, 1e-9],
         "text": ["short", "a sentence of more than thirty letters", 'Müller, "quoted"\nnext line'],
     }

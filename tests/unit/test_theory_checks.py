@@ -200,7 +200,7 @@ def test_optimality_check_notices_a_rule_that_is_not_optimal(monkeypatch):
 
 def test_complete_linkage_differs_but_is_correct_at_low_noise():
     table = linkage.complete_linkage(generator(0, "x"), 150, 100, (0.3, 1.0)).set_index("gamma")
-    # 43 % of 300 instances in an independent simulation.
+    # 43% of 300 instances in an independent simulation.
     assert table.loc[0.3, "p_differ"] == pytest.approx(0.43, abs=0.15)
     assert table.loc[1.0, "p_differ"] > table.loc[0.3, "p_differ"]
     assert (table[["p_correct_single", "p_correct_complete"]] == 1).all(axis=None)

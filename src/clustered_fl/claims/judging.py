@@ -81,8 +81,8 @@ def jackknife(statistic: Callable[[np.ndarray], float], blocks: Sequence[int]) -
 def judge(holds_if: Mapping[str, str], measured: list[Measured]) -> str:
     """CONFIRMED, REFUTED or INCONCLUSIVE for the numbers of all seeds.
 
-    CONFIRMED: true for the mean and for at least 80 % of the seeds, with no bound closer than two
-    standard errors. REFUTED: false for the mean and for 80 % of the seeds, with a bound missed by
+    CONFIRMED: true for the mean and for at least 80% of the seeds, with no bound closer than two
+    standard errors. REFUTED: false for the mean and for 80% of the seeds, with a bound missed by
     that much. A number that must equal its bound has no margin.
     """
     mean = mean_of(measured)

@@ -18,7 +18,7 @@ def numbered(train: Split, test: Split) -> np.ndarray:
 def divide(whole: Split) -> dict[str, Split]:
     """Split each owner's rows into "train" and "test", for data published as one split.
 
-    An owner keeps 90 % of its rows for training, rounded down, but at least one. The random draw
+    An owner keeps 90% of its rows for training, rounded down, but at least one. The random draw
     depends on the owner's name only, so missing owners do not affect others. Rows keep their order.
     Source: LEAF, `split_data.py` by samples with a training fraction of 0.9, also random.
     """

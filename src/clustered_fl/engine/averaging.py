@@ -1,8 +1,8 @@
 """Weighted sums of many models.
 
-With one model per client and few related clients, most weights are zero: in Scenario 4 of FLT, 94 %
+With one model per client and few related clients, most weights are zero: in Scenario 4 of FLT, 94%
 of 2,400 x 480. A product that skips them takes a third of the time there, and as long as the full
-product at 80 %. With PCA+kM+HC 2 % are zero; subtracting what is absent from the sum over all takes
+product at 80%. With PCA+kM+HC 2% are zero; subtracting what is absent from the sum over all takes
 a fifth of the time there.
 """
 

@@ -110,7 +110,7 @@ def save(figure: Figure, data: pd.DataFrame, out: Path, name: str, note: str) ->
 
 
 def _save_png(figure: Figure, path: Path) -> None:
-    """256 colours take a third of the bytes and look the same; colour maps differ by 5 % at most."""
+    """256 colours take a third of the bytes and look the same; colour maps differ by 5% at most."""
     with BytesIO() as buffer:
         figure.savefig(buffer, format="png")
         drawn = Image.open(buffer)

@@ -42,7 +42,7 @@ def binomial_error(accuracy: float, images: int) -> float:
 
 
 def half_width(values: pd.Series) -> float:
-    """Half of the 95 % t-interval of the mean over seeds; NaN for a single seed."""
+    """Half of the 95% t-interval of the mean over seeds; NaN for a single seed."""
     if len(values) < 2:
         return float("nan")
     quantile = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
@@ -66,7 +66,7 @@ def by_seed(runs: pd.DataFrame, share: float = 1.0) -> pd.DataFrame:
 
 
 def across_seeds(table: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds of the columns of `by_seed`, by run, with half the 95 % interval."""
+    """Means over seeds of the columns of `by_seed`, by run, with half the 95% interval."""
     by_run = table.groupby("run")
     interval = by_run["accuracy"].agg(half_width)
     return by_run[list(MEASURES)].mean().assign(seeds=by_run.size(), interval=interval)

@@ -12,7 +12,7 @@ from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 from clustered_fl.files import require_sum
 
-_PERCENT = f"{100 * AGREEMENT:.0f} %"
+_PERCENT = f"{100 * AGREEMENT:.0f}%"
 
 # Word -> what it says, in the order in which the report lists them.
 MEANING = dict(

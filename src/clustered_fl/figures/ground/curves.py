@@ -89,7 +89,7 @@ def draw_accuracy(axis: Axes, history: pd.DataFrame, name: str, known: Mapping[s
     if len(seen):
         style = {"fontsize": SMALL, "color": colour, "path_effects": [HALO], "zorder": 4}
         place = seen.index[-1], free_height([tested(history, each) for each in known])
-        axis.text(*place, f"{at_budget(seen.to_frame()).item():.1f} %", ha="right", va="center", **style)
+        axis.text(*place, f"{at_budget(seen.to_frame()).item():.1f}%", ha="right", va="center", **style)
 
 
 def free_height(curves: Sequence[pd.Series]) -> float:
