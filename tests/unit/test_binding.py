@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tiny_results import CONTENT, RUN, ledger_of
 
-from clustered_fl.claims.binding import Bound, bind, function_of, section_of
+from clustered_fl.claims.binding import Bound, bind, function_of, section_of, variants
 from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.claims.verdicts import measure_of
 from clustered_fl.errors import InputError
@@ -153,3 +153,50 @@ def test_every_committed_claim_needs_something_that_is_computed(path):
         for name, claim in ledger.claims.items()
     }
     assert [name for name, found in needs.items() if not any(found.values())] == []
+
+
+# ---- Unstated settings ---------------------------------------------------------------------------
+
+MEASURE = {
+    "name": "flt.margins",
+    "of": ["left.one", "*.one", "toy_run"],
+    "pairs": {"one": ["right.one", "right.two"]},
+    "share": 0.5,
+}
+
+
+def varied(changes: dict) -> dict:
+    """The measure with one other value of a setting."""
+    claim = next(iter(LEDGER.claims.values()))
+    claim = claim.model_copy(update={"measure": MEASURE, "unstated": {"size": {"5": changes}}})
+    found = {setting: each.measure for setting, each in variants(claim).items()}
+    assert list(found) == ["", "size 5"]
+    assert found[""] == MEASURE
+    return found["size 5"]
+
+
+def test_another_value_replaces_arguments():
+    changes = {"share": 0.2, "of": ["left.two"]}
+    assert varied(changes) == MEASURE | changes
+
+
+def test_another_value_replaces_rows_in_every_cell_and_nothing_else():
+    pairs = {"one": ["right.aid", "right.two"]}
+    expected = MEASURE | {"of": ["left.aid", "*.aid", "toy_run"], "pairs": pairs}
+    assert varied({"rows": {"one": "aid", "margins": "two", "toy_run": "two"}}) == expected
+
+
+def test_arguments_are_taken_as_they_are_beside_rows():
+    found = varied({"rows": {"two": "aid"}, "of": ["left.two"]})
+    assert found == MEASURE | {"of": ["left.two"], "pairs": {"one": ["right.one", "right.aid"]}}
+
+
+@pytest.mark.parametrize("changes", [{}, {"share": 0.5}, {"rows": {"absent": "two"}}])
+def test_another_value_must_change_something(changes):
+    with pytest.raises(InputError, match="^unstated size 5 changes nothing in the measure$"):
+        varied(changes)
+
+
+def test_rows_must_be_a_mapping():
+    with pytest.raises(InputError, match=r"^rows must give a row for .*, not \['one'\]$"):
+        varied({"rows": ["one"]})

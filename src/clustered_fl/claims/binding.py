@@ -13,6 +13,8 @@ from clustered_fl.ledger.written import Ledger
 
 GENERAL = "measures"
 SECTIONS = ("runs", "groupings", "studies")
+ROWS = "rows"
+"""Key of an unstated value that replaces rows in place of whole arguments."""
 OF_A_CELL = {"runs": "run", "groupings": "grouping"}
 
 
@@ -53,13 +55,36 @@ def variants(claim: Claim) -> dict[str, Claim]:
 
     Returns:
         Setting and value, "" for the ledger's own -> the claim on the runs with it.
+    Raises: InputError if a value changes nothing.
     """
     found = {"": claim}
     for setting, values in claim.unstated.items():
-        for value, arguments in values.items():
-            measure = {"measure": claim.measure | arguments}
-            found[f"{setting} {value}"] = claim.model_copy(update=measure)
+        for value, changes in values.items():
+            measure = _varied(claim.measure, changes)
+            if measure == claim.measure:
+                raise InputError(f"unstated {setting} {value} changes nothing in the measure")
+            found[f"{setting} {value}"] = claim.model_copy(update={"measure": measure})
     return found
+
+
+def _varied(measure: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A measure with other arguments; `rows` replaces rows of tables in all others."""
+    own = dict(changes)
+    rows = own.pop(ROWS, {})
+    if not isinstance(rows, dict):
+        raise InputError(f"{ROWS} must give a row for every row that it replaces, not {rows!r}")
+    kept = {key: each if key == "name" else _other(each, rows) for key, each in measure.items()}
+    return kept | own
+
+
+def _other(value: Any, rows: Mapping[str, str]) -> Any:
+    """An argument with other rows of its cells."""
+    if isinstance(value, dict):
+        return {key: _other(each, rows) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_other(each, rows) for each in value]
+    column, dot, row = value.partition(".") if isinstance(value, str) else ("", "", "")
+    return f"{column}.{rows[row]}" if dot and row in rows else value
 
 
 def bind(measure: Mapping[str, Any], target: Callable[..., Any], ledger: Ledger) -> Bound:

@@ -233,7 +233,8 @@ class Claim(Strict):
     unstated: dict[str, dict[str, dict[str, Any]]] = Field(
         default={},
         description="setting that the paper does not state -> value -> arguments of the measure "
-        "that read the runs with it; the verdict is over all of them",
+        "that read the runs with it, or `rows`: row of a table -> the row with it, for all cells "
+        "of the measure; the verdict is over all of them",
     )
     any_size: str = Field(
         default="",
