@@ -60,12 +60,6 @@ def best_splits(matrix):
     return least, [split for split, worst in cuts.items() if worst == least]
 
 
-@given(similarities())
-def test_strategy_draws_symmetric_matrices(matrix):
-    np.testing.assert_array_equal(matrix, matrix.T)
-    np.testing.assert_array_equal(np.diag(matrix), 1)
-
-
 @given(similarities(), st.sampled_from(["single", "complete"]))
 def test_bipartition_is_a_bipartition(matrix, criterion):
     split = bipartition(matrix, criterion)

@@ -572,3 +572,54 @@ def test_labels_are_titles_and_the_published_numbers_to_compare_with():
     assert found["coded"] == ("Left", "Ours", {"acc": 87.5, "half": 80})
     assert found["late"] == ("Left", "Late", {})
     assert Evidence(index.build([]), found).label("one") == ("", "one", {})
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (0.5, "CONFIRMED"),
+        (0.05, "INCONCLUSIVE"),
+        (0.95, "INCONCLUSIVE"),
+        (1.05, "INCONCLUSIVE"),
+        (-2, "REFUTED"),
+        (2, "REFUTED"),
+    ],
+)
+def test_both_ends_of_a_bound_need_their_margin(value, verdict):
+    """Two standard errors of a single seed are 0.12."""
+    assert judge({"x": ">= 0 and <= 1"}, measured(Estimate(value, 0.02))) == verdict
+
+
+def test_two_unequal_errors_add_in_squares():
+    assert errors_of(measured(Estimate(1, 3), Estimate(1, 4)))["x"] == pytest.approx(3 * 5 / 2)
+
+
+@pytest.mark.parametrize("needs", [{"runs": ["one"]}, {"shots": ["group"]}])
+def test_stand_in_data_give_no_verdict_on_runs_or_groupings(records_of, needs):
+    claims = ledger(measure={"name": "tiny.one"} | needs)
+    records = records_of({"one": {0: 0.9}, "group": {0: 0.9}})
+    assert row(claims, records, source="builtin")["verdict"] == "DEMO ONLY"
+
+
+OPEN = {"unstated": {"batch size": {"10": {"of": "two"}}}}
+
+
+def test_a_verdict_rests_on_all_values_of_an_open_setting(records_of):
+    records = records_of({"one": dict.fromkeys(range(3), 0.9), "two": {1: 0.9}})
+    assert row(ledger(**OPEN), records)["seeds"] == 1
+    smaller = changed(ledger(**OPEN), "runs", "two", {"desktop": {"rounds": 3}})
+    assert row(smaller, records)["verdict"] == "REDUCED"
+
+
+def test_what_cannot_fail_must_hold_for_all_values_of_an_open_setting(records_of):
+    records = records_of({"one": {0: 0.9}, "two": {0: 0.1}})
+    claims = ledger(by_construction="It is so.", **OPEN)
+    assert row(claims, records)["verdict"] == "DEPENDS"
+
+
+def test_newcomers_are_no_clients_of_a_run(tmp_path):
+    rows = [*tiny.scores({4: [0.3] * 6}), (4, "newcomer", 6, "accuracy", 0.9)]
+    content = tiny.record(groups=[3, 3, 2, 2, 4, 4, 2])
+    run = RunEvidence(Path(tiny.write(tmp_path / "run", content, rows)))
+    assert run.scores().loc[4].tolist() == [0.3] * 6
+    assert run.groups.tolist() == [3, 3, 2, 2, 4, 4]

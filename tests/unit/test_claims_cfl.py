@@ -1012,3 +1012,46 @@ def test_a3e_updates_and_models_that_are_sent(runs, participants, holds):
     )
     expected = pytest.approx({"updates per round": 6 / participants, "models per split": 1.0})
     assert result("CFL-A3-e", evidence) == (expected, holds)
+
+
+def test_of_runs_of_several_sizes_the_largest_counts(runs):
+    """With 20 samples gaps are far below, so that a mean over both would be negative."""
+    rounds, members = range(10, 14), {}
+    for n, up in ((20, -0.9), (100, 0.1)):
+        rows = gap_rows(dict.fromkeys(rounds, up), dict.fromkeys(rounds, 0.0))
+        for name, value in (("intra", 0.5 + up), ("cut", 0.1)):
+            rows += tiny.rows(**{f"{name}_update": dict.fromkeys(rounds, value)})
+            rows += tiny.rows(**{f"{name}_gradient": dict.fromkeys(rounds, 0.5)})
+        members[f"cfl_mnist_batch_10_{n}"] = (gap_record(n), rows)
+    evidence = runs(cfl_mnist_batch_10=members)
+    found = {}
+    for claim in ("CFL-F7-g", "CFL-F7-h", "CFL-U-a"):
+        varied = {claim: variants(LEDGER.claims[claim])["batch size 10"]}
+        ledger = LEDGER.model_copy(update={"claims": varied})
+        found |= judging.result(ledger, claim, evidence)[0]
+    assert found["rounds with a positive gap"] == 1
+    assert found["lead in gap"] == pytest.approx(0.1)
+    assert found["within clusters"] == pytest.approx(0.1)
+
+
+def test_norms_at_the_end_have_the_error_of_their_rounds(fig8):
+    noise = 1 + np.random.default_rng(0).normal(0, 0.1, len(ROUNDS))
+    found, _ = result("CFL-F8-a", fig8(VANISHING, norm_rows(noise, noise)))
+    late, early = noise[-5:], noise[1:6]
+    spread = [x.std(ddof=1) / len(x) ** 0.5 / x.mean() for x in (late, early)]
+    expected = late.mean() / early.mean() * np.hypot(*spread)
+    assert error_of(found["mean update, end over start, incongruent"]) == pytest.approx(expected)
+
+
+def test_the_most_updates_of_any_round_count(runs):
+    """Half of the clients take part, and in one round all of them."""
+
+    def trained(clients: int, now: range) -> list[tuple]:
+        return [(n, "client", i, "loss", 1.0) for n in now for i in range(clients)]
+
+    cfl = [*trained(3, range(9)), *trained(6, range(9, 10))]
+    evidence = runs(
+        cfl_permuted={"cfl": (tiny.record(), cfl)},
+        cfl_permuted_fedavg={"fedavg": (tiny.record(), trained(3, range(10)))},
+    )
+    assert result("CFL-A3-e", evidence)[0]["updates per round"] == 2

@@ -171,7 +171,13 @@ def test_the_worst_must_gain_most(judged, oracle, expected):
     measured, holds = judged("GR-k", runs | {"swap.oracle": {"percents": oracle}})
     assert holds == expected
     of_mean = sum(oracle) / 6 - sum(fedavg) / 6
-    assert measured["label-swapped"] == pytest.approx(oracle[0] - 20 - of_mean)
+    found = measured["label-swapped"]
+    assert found == pytest.approx(oracle[0] - 20 - of_mean)
+    gains = []
+    for client in range(6):  # left out
+        own, other = (np.delete(each, client) for each in (oracle, fedavg))
+        gains.append(own.min() - other.min() - own.mean() + other.mean())
+    assert found.error == pytest.approx(np.sqrt(5 * np.var(gains)))
 
 
 @pytest.mark.parametrize(("last", "mean"), [(60.0, 54.0), (30.0, 48.0)])
@@ -232,6 +238,12 @@ def test_gains_must_shrink_in_the_mean(judged, end, expected):
     assert holds == expected
     assert measured["overlapping groups"] == pytest.approx(end - 60)
     assert measured["mean change"] == pytest.approx((end - 60) / 7)
+    ring = measured["overlapping groups"].error
+    expected = np.sqrt((60 * 40 + end * (100 - end) + 2 * 50 * 50) / 600)
+    assert ring == pytest.approx(expected)
+    assert measured["mean change"].error == pytest.approx(
+        np.sqrt(ring**2 + 6 * 4 * 50 * 50 / 600) / 7
+    )
 
 
 @pytest.mark.parametrize(("winner", "expected"), [(70.5, True), (71.5, False)])
@@ -242,6 +254,8 @@ def test_the_early_winner_must_be_near_the_best_at_the_end(judged, winner, expec
     measured, holds = judged("GR-o", runs)
     assert holds == expected
     assert measured["label-swapped"] == measured["largest regret"] == pytest.approx(winner - 70)
+    error = np.sqrt((winner * (100 - winner) + 70 * 30) / 600)
+    assert measured["largest regret"].error == pytest.approx(error)
 
 
 # ---- What it costs -------------------------------------------------------------------------------
@@ -274,3 +288,9 @@ def test_one_shot_must_be_at_its_end_in_half_the_rounds(judged, flt, expected):
     assert measured["REPA, rotated"] == 10 / 40
     assert measured["FLT, pathological by group"] == flt / 40
     assert holds == expected
+
+
+def test_a_lead_has_the_binomial_errors_of_both_runs(judged):
+    measured, _ = judged("GR-p", {"rotation.random_groups": {"percents": [60.0] * 6}})
+    error = measured["largest lead"].error
+    assert error == pytest.approx(np.sqrt((60 * 40 + 50 * 50) / 600))

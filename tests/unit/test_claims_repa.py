@@ -17,6 +17,7 @@ from clustered_fl.claims.binding import variants
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.judging import error_of, judge, mean_of
 from clustered_fl.ledger.reading import load_ledger
+from clustered_fl.metrics.repa.correlation import correlation_error
 from clustered_fl.records import reading as records
 
 LEDGER = load_ledger(Path(__file__).parents[2] / "config" / "papers" / "repa.yaml")
@@ -880,3 +881,41 @@ def test_xb_wd_is_not(evidence, wd, holds):
     about = {"table": labels(TWO), "groups": wd, "truth": tiny.TRUTH}
     measured, held = result("REPA-X-b", evidence(groupings={"wd_groups_shift_f1": about}))
     assert (measured["WD"] == 1) == holds == held
+
+
+def test_correlations_have_the_errors_of_drawing_clients(evidence):
+    """`correlation_error` is tested against its own twin; here, of which matrices it is."""
+    measured, _ = result("REPA-F1-b", evidence(groupings=skew(0.2, 0.1, 0.5)))
+    repa, wd = (correlation_error(ALIKE, related_by(ALIKE, best)) for best in (0.2, 0.5))
+    found = [error_of(measured[name]) for name in ("REPA, SAE", "WD, f = 2")]
+    assert found == pytest.approx([repa, wd])
+    assert error_of(measured["lead in correlation"]) == pytest.approx(np.hypot(repa, wd))
+
+
+def test_unrest_has_the_error_of_a_normal_sample(evidence):
+    """Nineteen changes of twenty tests: s / sqrt(2 * 18) for both runs."""
+    curves = {
+        f"{run}_{part}": curve(80, unrest)
+        for run in ("repa10", "repa30", "wd10", "wd30")
+        for part, unrest in (("04", 3.0), ("10", 1.0))
+    }
+    measured, _ = result("REPA-F5-b", mnist(evidence, curves))
+    s = np.std([2 * (-1) ** n for n in range(LAST - 1)], ddof=1)
+    assert error_of(measured["REPA-10"]) == pytest.approx(s * np.hypot(3, 1) / np.sqrt(2 * 18))
+
+
+def test_the_end_of_fedavg_is_the_mean_of_three_tests(evidence):
+    """Its last test falls by 6 points: the goal is 71 - 2 - 1 = 68, not 64."""
+
+    def reaching(values: dict[int, float]) -> list[tuple]:
+        return [
+            (now, "client", i, "accuracy", value / 100)
+            for now, value in values.items()
+            for i in range(CLIENTS)
+        ]
+
+    theirs = {0: 40, 20: 65, 40: 71, 60: 71, 65: 71, 70: 65}
+    ours = {0: 40, 20: 65, 40: 69}
+    runs = {"repa_femnist_repa10": reaching(ours), "repa_femnist_fedavg": reaching(theirs)}
+    measured, _ = result("REPA-F3-e", evidence(runs, WRITERS))
+    assert [*measured.values()] == [0, 40, 40]

@@ -316,3 +316,13 @@ def test_every_measure_is_tested_here():
     public = {name for name in own if not name.startswith("_")} - shared
     text = Path(__file__).read_text()
     assert [name for name in public if f'measured("{name}"' not in text] == []
+
+
+def test_a_lead_has_the_binomial_errors_of_both_runs(evidence):
+    """600 different test images; for one seed three errors count, twice."""
+    error = math.sqrt(sum(MEAN[run] * (100 - MEAN[run]) / 600 for run in ("l_one", "l_two")))
+    found = measured("lead", evidence, of=["l_one"], over=["l_two"])
+    named = {"pairs": {"a": ["l_one", "l_two"]}, "also": ["largest difference"]}
+    values = [*found.values(), *measured("differences", evidence, **named).values()]
+    assert [each.error for each in values] == pytest.approx([error] * 4)
+    assert judge({"least lead": "> 0"}, [found]) == "INCONCLUSIVE"

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 from tiny_records import record, scores, write
@@ -149,8 +148,3 @@ def test_a_run_without_newcomers_has_no_rows(tmp_path):
     content["config"] = content["config"] | {"federation": {"newcomers": 0, "groups": 2}}
     folder = write(tmp_path / "a", content, scores(SCORES))
     assert placements(indexed(("run", 0, folder))).empty
-
-
-def test_variance_is_not_that_of_a_sample():
-    shares = [0.5, 0.7]
-    assert literal(shares, 1)["variance"] == pytest.approx(np.var([50, 70]))

@@ -86,3 +86,18 @@ def test_certificates_are_counted_per_group_and_round():
         columns=["run", "seed", "round", "member", "metric", "value"],
     )
     assert gap.certificates(frame) == {"positive": 2, "correct": 1, "uncertified": 1}
+
+
+def test_the_last_common_round_counts_or_else_each_run_s_own_last():
+    """Ten samples were measured after rounds 1 to 3, fifty after rounds 2 to 4."""
+    places = [
+        (n, 0, now, s)
+        for n, a in ((10, 1), (50, 2))
+        for now in range(a, a + 3)
+        for s in ("update", "gradient")
+    ]
+    table = pd.DataFrame(places, columns=["samples", "seed", "round", "similarity"])
+    assert set(gap.at_last_gradient(table)["round"]) == {3}
+    apart = table[(table["samples"] == 10) | (table["round"] > 3)]
+    found = gap.at_last_gradient(apart)[["samples", "round"]].drop_duplicates()
+    assert sorted(map(tuple, found.to_numpy().tolist())) == [(10, 3), (50, 4)]

@@ -46,11 +46,6 @@ def test_ceiling_of_four_permutations_of_ten_labels_is_38_percent_on_average():
     assert np.std(found) == pytest.approx(0.048, abs=0.005)
 
 
-def test_shares_leave_the_remainder_out():
-    found = equal_shares(np.arange(11), 4, None, np.random.default_rng(0))
-    assert [len(share) for share in found] == [2, 2, 2, 2]
-
-
 def test_groups_of_twenty_clients_are_those_of_the_paper():
     assert group_of_clients(20, 4).tolist() == [0] * 5 + [1] * 5 + [2] * 5 + [3] * 5
 

@@ -415,15 +415,6 @@ def test_sizes_are_those_of_the_code(number, clients, smallest, median, largest)
     assert found.dtype == np.int64
 
 
-@pytest.mark.parametrize("clients", [1, 2, 7, 30])
-@pytest.mark.parametrize("more", [0, 1, 5, 100])
-def test_small_clusters_use_all_images_and_leave_no_client_without(clients, more):
-    found = sizes(clients + more, clients)
-    assert found.sum() == clients + more
-    assert found.min() >= 1
-    assert (np.diff(found[1:]) >= 0).all()
-
-
 def test_too_few_images_are_told():
     with pytest.raises(InputError) as caught:
         sizes(6, 7)

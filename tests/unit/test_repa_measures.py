@@ -306,14 +306,6 @@ def test_cosines_are_of_the_vectors_of_training_clients_after_every_round(
                 assert cosines[now][i, j] == pytest.approx(expected, abs=1e-6)
 
 
-def test_similarities_are_in_the_table_too(written):
-    (found,) = profiles.pairwise(written[0], "similarity").values()
-    assert found.shape == (NUMBER, NUMBER)
-    np.testing.assert_array_equal(found, found.T)
-    assert (found >= 0).all()
-    assert (found <= 1).all()
-
-
 def test_wd_can_be_measured_alike(make, data, federation):
     every = Measures(rounds=(1,), robustness=Robustness(iterations=2))
     found, rows = measured(make, data, federation, "wd", every)
@@ -461,3 +453,31 @@ def test_accuracy_is_of_training_and_of_holdout_clients_by_images_and_by_clients
     assert ends.loc["VAL", "unweighted"] == pytest.approx(40)
     early = validation.last(table.reset_index(), tests=2, until=4)
     assert early.loc["VAL", "unweighted"] == pytest.approx(20)
+
+
+def test_labels_are_of_training_images_and_sizes_of_tests(make, federation):
+    parts = {"train": slice(8), "test_sets": slice(8, None)}
+    own = {name: tuple(rows[part] for rows in federation.train) for name, part in parts.items()}
+    profiler = replace(make(), federation=replace(federation, **own))
+    about = (None, np.eye(CLIENTS), None, None, 0, None)
+    table = pd.DataFrame(measurements.measured(profiler, Measures(), *about))
+    assert table.loc[table["measure"] == "tests", "value"].tolist() == [EACH - 8] * CLIENTS
+    labels = table.loc[table["measure"] == "labels", "value"].to_numpy().reshape(CLIENTS, 3)
+    expected = [[8, 0, 0], [8, 0, 0], [0, 0, 8], [0, 3, 5], [4, 4, 0], [0, 8, 0]]
+    assert labels.tolist() == expected
+
+
+def test_similarities_are_in_the_table_too(written, make):
+    (found,) = profiles.pairwise(written[0], "similarity").values()
+    drift = {"transforms": 1}
+    expected = similarity.pipeline_similarity(make(drift), Drift(**drift), 6, seed=0)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_random_clusters_are_means_of_twenty_draws():
+    counts = np.random.default_rng(0).integers(1, 9, (24, 4))
+    table = uniformity.curves({}, counts, (3,), seed=7)
+    draws = [generator(7, "random clusters", 3, n).integers(3, size=24) for n in range(20)]
+    expected = np.mean([literal.uniformity(own.tolist(), counts.astype(float)) for own in draws])
+    found = table.set_index("method")["uniformity"]
+    assert found["random"] == pytest.approx(expected)

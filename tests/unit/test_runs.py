@@ -616,3 +616,14 @@ def test_the_lock_is_respected_within_a_process_too(inputs, tmp_path):
         pytest.raises(InputError, match=f"still being computed by process {os.getpid()}"),
     ):
         execute(inputs, tmp_path)
+
+
+def test_the_record_counts_different_test_images(inputs, tmp_path):
+    """Neighbours in a ring of four clusters share the five tests of one of eight labels."""
+    data = datasets.load(inputs["data"])
+    ring = build_federation(data, 0, "shared_label_ring", clients=4, groups=4, samples=5)
+    federations.save(ring, tmp_path / "ring", data.digest)
+    own = inputs | {"federation": tmp_path / "ring"}
+    execute(own, tmp_path, configured({"name": "fedavg"}, rounds=1))
+    assert [len(rows) for rows in ring.test_sets] == [15] * 4
+    assert records.load_record(tmp_path / "record")["test_rows"] == 8 * 5

@@ -5,7 +5,6 @@ from itertools import combinations
 import literal_repa as literal
 import numpy as np
 import pytest
-import torch
 from refusals import told
 from test_repa_groupings import (  # noqa: F401
     SGD,
@@ -169,10 +168,3 @@ def test_what_they_cannot_do_is_told(profiler, clients, name):  # noqa: F811
     assert line.endswith("too many")
     line = told(call, module.Settings, f"grouping {name}", {"clusters": 0})
     assert line.startswith(f"grouping {name}: clusters = 0 is not allowed")
-
-
-def test_newcomers_do_not_change_the_groups(profiler, clients, changes):  # noqa: F811
-    products = torch.from_numpy(changes @ changes.T).numpy()
-    whole = fedgroup.decomposed_cosines(products, PRESENT, 2)
-    alone = fedgroup.decomposed_cosines(products[:PRESENT, :PRESENT], PRESENT, 2)
-    np.testing.assert_array_equal(whole[:PRESENT], alone)

@@ -10,7 +10,7 @@ import numpy as np
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
-from clustered_fl.claims.judging import Estimate
+from clustered_fl.claims.judging import Estimate, jackknife
 from clustered_fl.claims.leads import TAKE, Take, leads, of_one_column
 from clustered_fl.claims.measures import grouped, groups
 from clustered_fl.claims.names import Grouping, Run
@@ -52,8 +52,9 @@ def later_lead(evidence: Evidence, of: list[Run], over: list[Run], early: int) -
             accuracy_of(evidence, ours, rounds) - accuracy_of(evidence, theirs, rounds)
             for rounds in (early, np.inf)
         )
-        found[evidence.label(ours).column] = float(end - then)
-    return {"mean change": float(np.mean(list(found.values())))} | found
+        found[evidence.label(ours).column] = end - then
+    error = np.linalg.norm([change.error for change in found.values()]) / len(found)
+    return {"mean change": Estimate(np.mean(list(found.values())), float(error))} | found
 
 
 def regret(evidence: Evidence, of: list[Run], early: int) -> Measured:
@@ -68,7 +69,7 @@ def regret(evidence: Evidence, of: list[Run], early: int) -> Measured:
     for column, runs in evidence.by_column(of).items():
         chosen = max(runs, key=lambda run: accuracy_of(evidence, run, early))
         ends = {run: accuracy_of(evidence, run) for run in runs}
-        found[column] = float(max(ends.values()) - ends[chosen])
+        found[column] = max(ends.values()) - ends[chosen]
     return {"largest regret": max(found.values())} | found
 
 
@@ -91,10 +92,17 @@ def surplus_of_the_worst(evidence: Evidence, of: list[Run], over: list[Run]) -> 
     found = {}
     for run in of:
         column = evidence.label(run).column
-        ours, theirs = (at_budget(evidence.run(each).accuracies) for each in (run, rivals[column]))
-        worst = matrix.worst_tenth(ours.to_numpy()) - matrix.worst_tenth(theirs.to_numpy())
-        found[column] = float(worst - (ours.mean() - theirs.mean()))
+        each = (evidence.run(name).accuracies for name in (run, rivals[column]))
+        both = [at_budget(accuracies).to_numpy() for accuracies in each]
+        found[column] = jackknife(partial(_surplus, *both), range(len(both[0])))
     return {"least surplus": min(found.values())} | found
+
+
+def _surplus(ours: np.ndarray, theirs: np.ndarray, chosen: np.ndarray) -> float:
+    """Lead for the worst tenth of the chosen clients, bool [clients], minus that for their mean."""
+    own, other = ours[chosen], theirs[chosen]
+    worst = matrix.worst_tenth(own) - matrix.worst_tenth(other)
+    return float(worst - (own.mean() - other.mean()))
 
 
 def bytes_over(
