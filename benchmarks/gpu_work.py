@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from clustered_fl.data.federation import Federation
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings
@@ -55,14 +55,36 @@ class Place:
             found.append(time.perf_counter() - began)
         return statistics.median(found[1:])
 
+    def usable(self) -> bool:
+        """Whether the device still works: after an illegal access, a process cannot use a GPU."""
+        try:
+            return not self.cuda or torch.cuda.synchronize() is None
+        except RuntimeError:
+            return False
+
     def peak_gb(self) -> float | None:
-        """Largest memory of tensors since the last call; None on a CPU."""
+        """Largest memory that PyTorch took since the last call, graphs included; None on a CPU."""
         if not self.cuda:
             return None
-        peak = torch.cuda.max_memory_allocated() / 1e9
+        peak = torch.cuda.max_memory_reserved() / 1e9
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         return peak
+
+
+class Started(Engine):
+    """An engine with what a round needs and a timing must not include."""
+
+    @cached_property
+    def start(self) -> Tensor:
+        """The model [P] from which all clients start."""
+        return self.initial_model()
+
+    @cached_property
+    def plain(self) -> tuple[nn.Module, dict[str, Tensor]]:
+        """A network for the plain loop, and its parameters before the first step."""
+        network = deepcopy(self.workload.network).to(self.device).train()
+        return network, deepcopy(network.state_dict())
 
 
 def engine(
@@ -72,7 +94,7 @@ def engine(
     device: torch.device,
     path: str = "sequential",
     side: int | None = None,
-) -> Engine:
+) -> Started:
     """An engine whose clients hold so many random samples, the same numbers on every device."""
     rng, ends, classes = np.random.default_rng(0), np.cumsum(sizes), CLASSES.get(model, 10)
     total, shape, options = int(ends[-1]) + TESTS, (), {"dropout": 0.5} if model == "mlp" else {}
@@ -90,7 +112,7 @@ def engine(
     rows, tests = np.split(np.arange(ends[-1]), ends[:-1]), np.arange(ends[-1], total)
     federation = Federation(tuple(rows), (tests,), np.zeros_like(own), maps, np.zeros_like(own))
     build = partial(build_model, model, shape, classes, **options)
-    return Engine(build, task, federation, settings, 0, device, path=path)
+    return Started(build, task, federation, settings, 0, device, path=path)
 
 
 def paths(made: Engine) -> list[str]:
@@ -98,10 +120,10 @@ def paths(made: Engine) -> list[str]:
     return [path for path in PATHS if path in supported(made.workload)]
 
 
-def updates(made: Engine, clients: int | None = None) -> Tensor:
+def updates(made: Started, clients: int | None = None) -> Tensor:
     """What a round moves the first clients by, [n, P]; all start from one model."""
     chosen = range(len(made.federation.train) if clients is None else clients)
-    return made.train([made.initial_model()] * len(chosen), chosen, 0)[0]
+    return made.train([made.start] * len(chosen), chosen, 0)[0]
 
 
 def errors(found: Tensor, expected: Tensor) -> Tensor:
@@ -109,11 +131,10 @@ def errors(found: Tensor, expected: Tensor) -> Tensor:
     return (found.cpu() - expected).norm(dim=1) / expected.norm(dim=1)
 
 
-def plain_round(made: Engine, clients: int) -> None:
+def plain_round(made: Started, clients: int) -> None:
     """The loop that one would write: data on the device, one model, an optimiser per client."""
     work, settings, device = made.workload, made.settings, made.device
-    network = deepcopy(work.network).to(device).train()
-    start = deepcopy(network.state_dict())
+    network, start = made.plain
     kind = torch.optim.Adam if settings.optimiser == "adam" else torch.optim.SGD
     for client in range(clients):
         network.load_state_dict(start)

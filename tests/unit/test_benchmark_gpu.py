@@ -107,6 +107,27 @@ def test_a_step_ends_after_its_time(gpu, measured, monkeypatch):
     assert "ended after -1 s" in lines
 
 
+def test_a_later_call_keeps_the_steps_of_former_ones(gpu, measured, monkeypatch):
+    before, _ = measured("--steps", "memory", "repeats")
+    steps, lines = measured("--steps", "memory")
+    assert list(steps) == ["memory", "repeats"]
+    assert steps["repeats"] == before["repeats"]
+    assert steps["memory"] != before["memory"]
+    assert "## repeats" in lines
+    monkeypatch.setattr(gpu, "device_name", lambda device: "another GPU")
+    assert list(measured("--steps", "memory")[0]) == ["memory"]
+
+
+def test_a_gpu_that_fails_ends_the_program_and_what_is_left_is_named(
+    gpu, measured, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(gpu.Place, "usable", lambda place: False)
+    sentence = "error: the GPU failed in step memory; run the others by --steps repeats run"
+    with pytest.raises(SystemExit, match=f"^{sentence}$"):
+        measured("--steps", "memory", "repeats", "run")
+    assert list(json.loads((tmp_path / "gpu.json").read_text())["steps"]) == ["memory"]
+
+
 def test_all_limits_together_leave_time_within_eight_minutes(gpu):
     assert sum(step.limit for step in gpu.STEPS.values()) < 480
 

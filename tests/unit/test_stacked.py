@@ -148,9 +148,9 @@ def test_clients_within_memory_are_a_power_of_two(memory: int, clients: int) -> 
 
 
 def test_a_stack_takes_a_share_of_what_is_free_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {"mem_get_info": (800, 10_000), "memory_reserved": 300, "memory_allocated": 100}
-    for name, value in known.items():
-        monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
+    reserved = [300]
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: reserved.remove(300))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1000 - sum(reserved), 10_000))
     assert stack_bytes(torch.device("cuda")) == 250
     assert stack_bytes(torch.device("cpu")) == 2 * 2**30
 

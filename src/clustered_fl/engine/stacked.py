@@ -19,8 +19,10 @@ the number of clients that fit into memory.
 """
 
 import copy
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, cached_property
+from itertools import cycle
 
 import torch
 from torch import Tensor
@@ -111,20 +113,45 @@ class Objective:
 Step = Callable[[], None]
 
 
+@cache
+def _streams() -> "cycle[torch.cuda.Stream]":
+    """Streams for captures, in turn.
+
+    A graph uses the cuBLAS workspace of its stream, which PyTorch frees with any graph of the same
+    stream (pytorch#193402), so the stacks of two engines have a stream each.
+    """
+    return cycle([torch.cuda.Stream() for _ in range(2 * KEPT)])
+
+
+@contextmanager
+def _without_waiting() -> Iterator[None]:
+    """Refuse operations that wait for the device; in a capture they would break the process."""
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 def captured(step: Step) -> Step:
     """Capture `step` as a CUDA graph and return a function that replays it on the same memory.
 
     The warm-up (PyTorch's CUDA semantics) executes `step`, which must have no lasting effect then.
     """
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
+    before, side = torch.cuda.current_stream(), next(_streams())
+    side.wait_stream(before)
     with torch.cuda.stream(side):
-        for _ in range(WARM_UP):
+        for _ in range(WARM_UP - 1):
             step()
-    torch.cuda.current_stream().wait_stream(side)
+        with _without_waiting():
+            step()
+    before.wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
+    try:
+        with torch.cuda.graph(graph, stream=side):
+            step()
+    finally:
+        torch.cuda.set_stream(before)  # a capture that fails leaves its own
     return graph.replay
 
 

@@ -19,10 +19,9 @@ def stack_bytes(device: torch.device) -> int:
     """Memory that one stack may take on a device."""
     if device.type == "cpu":
         return CPU_BYTES
+    torch.cuda.empty_cache()  # what remains reserved belongs to tensors and captured graphs
     free, _ = torch.cuda.mem_get_info(device)
-    # Memory that PyTorch has reserved but not allocated is free, too.
-    idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return int(SHARE * (free + idle))
+    return int(SHARE * free)
 
 
 def clients_within(memory: int, per_client: int) -> int:
