@@ -155,10 +155,12 @@ def refusal(
         noun: what its keys are called.
         given: keys that a user cannot set.
     """
-    problem = error.errors()[0]
+    problems, unknown = error.errors(), ("unexpected_keyword_argument", "extra_forbidden")
+    # A misspelt key is also missing; its spelling says more.
+    problem = next((each for each in problems if each["type"] in unknown), problems[0])
     kind, place = problem["type"], [str(part) for part in problem["loc"]]
     name = ".".join(place)
-    if kind in ("unexpected_keyword_argument", "extra_forbidden"):
+    if kind in unknown:
         return _unknown(_inside(target, place[:-1]), what, name, noun, given)
     if kind.startswith("missing"):
         return f"{what} needs the {noun} {name!r}, which is missing"

@@ -21,40 +21,29 @@ import torch
 from torch import nn
 from torch.nn.utils import vector_to_parameters
 
-from clustered_fl.data import dataset as datasets
-from clustered_fl.data.federation import Federation
-from clustered_fl.data.held_out import hold_out, with_tests
-from clustered_fl.data.own_images import has_own_images, own_images
-from clustered_fl.data.partitions import build_federation
+from clustered_fl.data.own_arrays import Clients, Groups, federation
 from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.errors import InputError
-from clustered_fl.groupings import grouping_module
+from clustered_fl.groupings import SHARED, grouping_module
 from clustered_fl.groupings.clients import clients_of
+from clustered_fl.groupings.profiles.clusters import Clusters, related
 from clustered_fl.groupings.profiles.network import Profiler, require_one_encoder
 from clustered_fl.jobs import encode
 from clustered_fl.jobs import train as runs
-from clustered_fl.jobs.device import prepared
+from clustered_fl.jobs.device import choose_device, prepared
 from clustered_fl.jobs.record import Run
 from clustered_fl.methods import require_placed
 from clustered_fl.models.autoencoder import Autoencoder
 from clustered_fl.models.fit import require_fit
 from clustered_fl.models.inputs import separated
-from clustered_fl.options import call, require_whole
-from clustered_fl.randomness import generator
+from clustered_fl.options import call, modules_of, require_whole
 from clustered_fl.records.relatedness import Relatedness, require_clients
+
+__all__ = ["Clients", "Trained", "cluster", "encoder", "federation", "train"]
 
 Named = str | Mapping[str, Any]
 """A name, or a dictionary of a name and settings."""
 TRAINING = {"epochs": 1, "batch_size": 20, "lr": 0.1}
-
-
-@dataclass(frozen=True)
-class Clients:
-    """Data and the clients that hold them; `names` are the sorted owners, or numbers."""
-
-    dataset: datasets.Dataset
-    federation: Federation
-    names: tuple[Hashable, ...]
 
 
 @dataclass(frozen=True)
@@ -63,6 +52,10 @@ class Trained:
 
     run: Run
     clients: Clients
+
+    def __repr__(self) -> str:
+        groups, rounds = self.groups.nunique(), self.run.completed
+        return f"<{len(self.groups)} clients in {groups} groups, completed rounds: {rounds}>"
 
     @property
     def measurements(self) -> pd.DataFrame:
@@ -107,92 +100,6 @@ class Trained:
         return Profiler(*about, clients.dataset, clients.federation, device)
 
 
-def federation(
-    x: np.ndarray,
-    y: np.ndarray,
-    owners: np.ndarray | None = None,
-    partition: Mapping[str, Any] | None = None,
-    groups: Mapping[Hashable, Hashable] | None = None,
-    held_out: float = 0.2,
-    seed: int = 0,
-) -> Clients:
-    """Clients made from your own images.
-
-    Args:
-        x: square images, uint8 [N, C, H, W] or [N, H, W].
-        y: class of each image, numbers or names, [N].
-        owners: client that holds each image, numbers or names, [N].
-        partition: kind and settings of a partition, as in a ledger; in place of owners.
-        groups: true group (number or name) of each owner, for scoring; a partition has its own.
-        held_out: fraction of each client's images (with a partition, of all) used for tests.
-        seed: of all random draws.
-    Raises: InputError if images are not square, lengths differ, or there are too few images.
-    """
-    require_whole(0, seed=seed)
-    if (owners is None) == (partition is None):
-        raise InputError("a federation needs owners or a partition, and not both")
-    if owners is None and groups is not None:
-        raise InputError("groups are those of owners; a partition has its own")
-    if not 0 < held_out < 1:
-        raise InputError(f"held_out = {held_out} is not allowed; it must be between 0 and 1")
-    x, y = np.atleast_1d(x), np.asarray(y)
-    for name, array in (("y", y), ("owners", y if owners is None else np.asarray(owners))):
-        if array.shape != (len(x),):
-            found = f"shape {array.shape}"
-            raise InputError(f"{name} must have one entry per image ({len(x)}), not {found}")
-        if {*map(type, array.tolist())} not in ({int}, {bool}, {str}):
-            raise InputError(f"{name} must hold whole numbers or names, not {array.dtype}")
-    if owners is None:
-        return _dealt(x, y, dict(partition), held_out, seed)
-    return _owned(x, y, owners, groups, held_out, seed)
-
-
-def _dealt(
-    x: np.ndarray, y: np.ndarray, partition: dict[str, Any], held_out: float, seed: int
-) -> Clients:
-    """Clients of a partition, with transformed images where the partition changes them."""
-    order = generator(seed, "tests").permutation(len(y))
-    dataset = _dataset(x, y, order, len(y) - max(1, round(held_out * len(y))))
-    made = build_federation(dataset, seed, **partition)
-    if has_own_images(partition):
-        dataset = own_images(dataset, made, partition, seed)
-    return Clients(dataset, made, tuple(range(len(made.train))))
-
-
-def _owned(
-    x: np.ndarray,
-    y: np.ndarray,
-    owners: np.ndarray,
-    groups: Mapping[Hashable, Hashable] | None,
-    held_out: float,
-    seed: int,
-) -> Clients:
-    """One client per owner, tested on a part of its images."""
-    found, owner = np.unique(owners, return_inverse=True)
-    names = tuple(found.tolist())
-    if absent := [name for name in names if groups and name not in groups]:
-        raise InputError(f"groups must have every owner; {absent[0]!r} is missing")
-    train, tests = hold_out([np.flatnonzero(owner == i) for i in range(len(names))], held_out, seed)
-    if alone := [name for name, rows in zip(names, train, strict=True) if not len(rows)]:
-        raise InputError(f"owner {alone[0]!r} has no image left to train on; its tests take one")
-    order = np.concatenate([*train, *tests])
-    dataset, position = _dataset(x, y, order, sum(map(len, train))), np.argsort(order)
-    own = ([position[rows] for rows in part] for part in (train, tests))
-    true = by_first_appearance(groups[name] if groups else 0 for name in names)
-    return Clients(dataset, with_tests(dataset, *own, true), names)
-
-
-def _dataset(x: np.ndarray, y: np.ndarray, order: np.ndarray, train_rows: int) -> datasets.Dataset:
-    """Images with a channel axis, in `order`; classes are numbered by their sorted names."""
-    if x.dtype != np.uint8 or x.ndim not in (3, 4) or x.shape[-1] != x.shape[-2]:
-        allowed = "square images, uint8 [N, C, H, W] or [N, H, W]"
-        raise InputError(f"x must be {allowed}, not {x.dtype} of shape {x.shape}")
-    names, numbers = np.unique(y, return_inverse=True)
-    classes, numbers = tuple(map(str, names.tolist())), numbers.astype(np.int64)[order]
-    x = (x[:, None] if x.ndim == 3 else x)[order].copy()  # the memory layout affects bits
-    return datasets.build("your data", "arrays", x, numbers, train_rows, classes)
-
-
 def encoder(
     clients: Clients,
     model: Named = "conv_autoencoder",
@@ -212,6 +119,7 @@ def encoder(
         training: see `clustered_fl.encoders.training.TrainingSettings`.
     Raises: InputError if the images do not fit the network.
     """
+    _require_clients(clients)
     place, settings = prepared(device), {"epochs": epochs, **training}
     network, _ = encode.trained(clients.dataset, _named(model), settings, place, tell)
     return network.cpu().eval()
@@ -235,7 +143,9 @@ def cluster(
     Raises: InputError if the method has no such settings, or needs another network.
     """
     require_whole(0, seed=seed)
-    place, options = prepared(device if network else "cpu"), _named(method)
+    _require_clients(clients)
+    asked, options = choose_device(device), _named(method)
+    place = prepared(asked.type if network else "cpu")
     found = import_module(grouping_module(name := options.pop("name")))
     settings = call(found.Settings, f"grouping {name}", options)
     if isinstance(network, Trained):
@@ -254,7 +164,7 @@ def train(
     model: Named = "mlp",
     rounds: int = 20,
     training: Mapping[str, Any] = TRAINING,
-    grouping: Relatedness | None = None,
+    grouping: Relatedness | Groups | None = None,
     seed: int = 0,
     device: str = "auto",
     workers: int = 1,
@@ -269,7 +179,8 @@ def train(
         model: the network of every client.
         rounds: number of communication rounds.
         training: local training, see `clustered_fl.engine.workload.LocalSettings`.
-        grouping: the result of `cluster`, for methods that average by it, such as `one_shot`.
+        grouping: for methods that average by it, such as `one_shot`: the result of `cluster`, or
+            the group of each client.
         seed: of the initial model, the batches and the participants.
         device: "cpu", "cuda" or "auto".
         workers: threads; the result does not depend on them.
@@ -279,22 +190,61 @@ def train(
     """
     require_whole(1, rounds=rounds, evaluate_every=evaluate_every, workers=workers)
     require_whole(0, seed=seed)
-    config = {"run": "your training", "model": _named(model), "method": _named(method)}
+    _require_clients(clients)
+    config = {"run": "your training", "model": _named(model), "method": _method(method)}
     config |= {"training": dict(training), "rounds": rounds, "seed": seed}
     config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}
     data, own = clients.dataset, clients.federation
     engine = runs.build_engine(config, data, own, prepared(device), workers)
     network = separated(config["model"])[1]
     require_fit(image_shape=data.x.shape[1:], classes=len(data.classes), **network)
-    if grouping:
+    if config["method"]["name"] == "oracle" and not clients.grouped:
+        raise InputError("method oracle needs the true groups; give `groups=` to `federation`")
+    found = None if grouping is None else _relatedness(grouping, clients)
+    if found:
         asked = own.newcomers if config["method"].get("newcomers") else 0
-        require_clients(grouping, own.clients, asked)
-    run = runs.begin(config, engine, grouping)
+        require_clients(found, own.clients, asked)
+    run = runs.begin(config, engine, found)
     require_placed(config["method"]["name"], run.settings.newcomers, vars(run.method))
     for completed in runs.rounds(run):
         tell(f"round {completed}/{rounds}, {len(run.state.models)} group(s)")
     return Trained(run, clients)
 
 
+def _require_clients(clients: Any) -> None:
+    if not isinstance(clients, Clients):
+        found = type(clients).__name__
+        raise InputError(f"clients must be what `federation` returns, not {found}")
+
+
+def _relatedness(grouping: Any, clients: Clients) -> Relatedness:
+    """The result of `cluster`, or disjoint groups as such a result."""
+    if isinstance(grouping, Relatedness):
+        return grouping
+    if not isinstance(grouping, Mapping):
+        found = type(grouping).__name__
+        raise InputError(f"grouping must be what `cluster` returns, or a dict, not {found}")
+    if absent := [name for name in clients.names if name not in grouping]:
+        raise InputError(f"grouping must have every client; {absent[0]!r} is missing")
+    groups = by_first_appearance(grouping[name] for name in clients.names)
+    unknown = np.zeros((len(groups), 1))  # nothing is known of the clients but their groups
+    return related(unknown, Clusters(groups, unknown[: groups.max() + 1]))
+
+
 def _named(choice: Named) -> dict[str, Any]:
-    return {"name": choice} if isinstance(choice, str) else {"name": "", **choice}
+    named = {"name": choice} if isinstance(choice, str) else dict(choice)
+    if "name" not in named:
+        raise InputError(f"{named} needs a name, such as {{'name': 'mlp'}}")
+    return named
+
+
+def _method(choice: Named) -> dict[str, Any]:
+    """A method for `train`; a grouping in its place is told what to do with it."""
+    method = _named(choice)
+    groupings = modules_of("clustered_fl.groupings", SHARED)
+    if (name := method["name"]) in groupings and name not in modules_of("clustered_fl.methods"):
+        raise InputError(
+            f"{name} is a grouping: give `cluster(clients, {name!r})` as `grouping` to a method "
+            "such as one_shot"
+        )
+    return method

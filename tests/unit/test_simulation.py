@@ -1,10 +1,12 @@
 """User-supplied arrays give what the workflow gives for them; what does not fit is refused."""
 
+import dataclasses
 import subprocess
 import sys
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from refusals import told
@@ -357,7 +359,7 @@ def test_a_training_profiles_other_clients_too(arrays, networks):
 
 
 IID = {"kind": "iid", "clients": 3}
-SQUARE = "x must be square images, uint8 [N, C, H, W] or [N, H, W]"
+SQUARE = "x must be square images, uint8 (0 to 255) [N, C, H, W] or [N, H, W]"
 
 
 @pytest.mark.parametrize(
@@ -382,6 +384,17 @@ SQUARE = "x must be square images, uint8 [N, C, H, W] or [N, H, W]"
         ({"partition": IID, "held_out": 1.0}, "held_out = 1.0 is not allowed; it must be between"),
         ({"owners": np.arange(8) // 7}, "owner 1 has no image left to train on; its tests take o"),
         ({"owners": np.arange(8) // 4, "groups": {0: 1}}, "groups must have every owner; 1 is mis"),
+        ({"owners": np.arange(8) // 4, "groups": {}}, "groups must have every owner; 0 is missing"),
+        (
+            {"owners": np.arange(8) // 4, "groups": [0, 1]},
+            "groups must map each owner to its group, as a dict, not list",
+        ),
+        (
+            {"owners": np.arange(8) // 4, "groups": np.zeros(2)},
+            "groups must map each owner to its group, as a dict, not ndarray",
+        ),
+        ({"owners": [[0], [1, 2]]}, "owners must have one entry per image (8), not lists"),
+        ({"partition": "idd"}, "unknown partition 'idd'; allowed are congruent_pair, "),
     ],
 )
 def test_arrays_that_make_no_federation_are_refused(changes, sentence):
@@ -414,11 +427,28 @@ def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
     ("changes", "sentence"),
     [
         ({"method": "magic"}, "unknown method 'magic'; allowed are cfl, ditto, "),
-        ({"method": {"fraction": 0.5}}, "unknown method ''; allowed are cfl, ditto, "),
+        ({"method": {"fraction": 0.5}}, "{'fraction': 0.5} needs a name, such as {'name': 'mlp'}"),
+        (
+            {"method": "flt"},
+            "flt is a grouping: give `cluster(clients, 'flt')` as `grouping` to a method such as",
+        ),
+        (
+            {"method": {"name": "ifca", "cluster": 2}},
+            "method ifca has no setting 'cluster'; allowed are fraction, ",
+        ),
+        (
+            {"method": "one_shot", "grouping": [0] * 6},
+            "grouping must be what `cluster` returns, or a dict, not list",
+        ),
+        (
+            {"method": "one_shot", "grouping": {"ada": 0, "ben": 1}},
+            "grouping must have every client; 'cleo' is missing",
+        ),
+        ({"device": "gpu"}, "device = 'gpu' is not allowed; allowed are auto, cpu, cuda"),
         ({"method": {"name": "fedavg", "fracture": 1}}, "method fedavg has no setting 'fracture';"),
         ({"method": "one_shot"}, "the method needs a grouping; name one with `grouping:`"),
         ({"model": "big"}, "unknown model 'big'; allowed are le_net, "),
-        ({"model": {"dropout": 0.1}}, "unknown model ''; allowed are le_net, "),
+        ({"model": {"dropout": 0.1}}, "{'dropout': 0.1} needs a name, such as "),
         ({"model": {"name": "mlp", "drop": 1}}, "model mlp has no setting 'drop'; allowed are "),
         ({"model": {"name": "word_lstm", "length": 3}}, "the model needs texts, but the dataset y"),
         ({"training": {"epochs": 1}}, "local training needs the setting 'batch_size', which is m"),
@@ -442,6 +472,46 @@ def test_a_method_that_averages_by_no_grouping_is_given_none(clients):
     found = clustered_fl.cluster(clients, PACFL)
     line = told(clustered_fl.train, clients, "fedavg", grouping=found)
     assert line == "method fedavg averages by no grouping; drop `grouping:` from the run"
+
+
+def test_the_true_groups_must_be_known_for_the_oracle(arrays):
+    unknown = clustered_fl.federation(*arrays)
+    line = told(clustered_fl.train, unknown, "oracle")
+    assert line == "method oracle needs the true groups; give `groups=` to `federation`"
+    dealt = clustered_fl.federation(*arrays[:2], partition=IID)
+    assert clustered_fl.train(dealt, "oracle", rounds=1).groups.tolist() == [0, 0, 0]
+
+
+def test_what_is_no_federation_is_refused(arrays):
+    for function in (clustered_fl.train, clustered_fl.cluster, clustered_fl.encoder):
+        line = told(function, arrays, "pacfl")
+        assert line == "clients must be what `federation` returns, not tuple"
+
+
+def test_groups_of_ones_own_are_a_grouping(clients):
+    """The true groups, by other names, give what the oracle gives."""
+    mine = {name: "even" if group else "odd" for name, group in GROUPS.items()}
+    found, expected = train(clients, "one_shot", grouping=mine), train(clients, "oracle")
+    pd.testing.assert_frame_equal(found.scores, expected.scores)
+    assert found.groups.to_dict() == GROUPS
+
+
+@pytest.mark.parametrize(
+    ("related", "sentence"),
+    [
+        (np.ones((6, 5), np.uint8), "`related` must be a square matrix, not (6, 5)"),
+        (np.diag([1, 1, 0, 1, 1, 1]).astype(np.uint8), "row 2 of `related` is empty: that client"),
+    ],
+)
+def test_a_relatedness_that_leaves_a_client_without_a_model_is_refused(clients, related, sentence):
+    found = dataclasses.replace(clustered_fl.cluster(clients, PACFL), related=related)
+    assert told(clustered_fl.train, clients, "one_shot", grouping=found).startswith(sentence)
+
+
+def test_clients_and_trainings_are_shown_in_a_line(clients):
+    assert repr(clients) == "<6 clients, 300 images 1 x 16 x 16, 4 classes>"
+    trained = train(clients, "local", rounds=1)
+    assert repr(trained) == "<6 clients in 6 groups, completed rounds: 1>"
 
 
 def test_a_grouping_of_other_clients_is_refused(arrays, clients):
@@ -471,7 +541,8 @@ def test_what_cannot_compare_clients_is_refused(clients, networks):
     line = partial(told, clustered_fl.cluster, clients)
     method, run = {"name": "repa", "clusters": 2}, "run your training "
     assert line("magic").startswith("unknown grouping 'magic'; allowed are fedgroup, flt, ")
-    assert line({"clusters": 2}).startswith("unknown grouping ''; allowed are fedgroup, flt, ")
+    assert line({"clusters": 2}).startswith("{'clusters': 2} needs a name, such as ")
+    assert line(PACFL, device="gpu").startswith("device = 'gpu' is not allowed; ")
     assert line(PACFL, seed="1").startswith("seed = '1' is not allowed; it must be a whole number")
     assert line(PACFL | {"k": 2}).startswith("grouping pacfl has no setting 'k'; allowed are ")
     assert line("flt").startswith("grouping flt needs an encoder; ")

@@ -11,6 +11,8 @@ from clustered_fl.records.machine import device_name
 
 __numerics__ = NUMERICS
 
+DEVICES = ("auto", "cpu", "cuda")
+
 
 def prepared(name: str, tell: Callable[[str], None] = lambda line: None) -> torch.device:
     """Choose and report the device (`choose_device`), and make PyTorch deterministic."""
@@ -22,6 +24,8 @@ def prepared(name: str, tell: Callable[[str], None] = lambda line: None) -> torc
 
 def choose_device(name: str) -> torch.device:
     """The device "cpu", "cuda" (InputError if absent) or "auto" (CUDA if there is a GPU)."""
+    if name not in DEVICES:
+        raise InputError(f"device = {name!r} is not allowed; allowed are {', '.join(DEVICES)}")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("device cuda asked for but no CUDA GPU is visible; use device=cpu or auto")
     cuda = name == "cuda" or (name == "auto" and torch.cuda.is_available())

@@ -49,12 +49,16 @@ class Relatedness:
 
 
 def require_clients(found: Relatedness, clients: int, newcomers: int) -> None:
-    """Refuse a grouping of other clients.
+    """Refuse a grouping of other clients, or one that leaves a client without any model.
 
     Args:
         newcomers: number of newcomers that it must have placed.
     Raises: InputError.
     """
+    if found.related.shape != (len(found.related),) * 2:
+        raise InputError(f"`related` must be a square matrix, not {found.related.shape}")
+    if (alone := np.flatnonzero(~found.related.any(1))).size:
+        raise InputError(f"row {alone[0]} of `related` is empty: that client averages no model")
     for kind, number, wanted in (
         ("clients", len(found.related), clients),
         ("newcomers", len(found.placed), newcomers or len(found.placed)),

@@ -70,6 +70,8 @@ EQUAL = {
     "0eb844abe8224805": ["dcfa312dd15da9a8"],
     "c5507002867eaac2": ["a608ceaaa041d884"],
     "fa37ac5004526b50": ["5209c6bc4e6b3af8"],
+    # A misspelt setting is named before one that is missing.
+    "ed0951652d564c48": ["6508e689d5aba799"],
 }
 """Digest of a definition -> digests of those it replaced, if they compute the same to rounding.
 
