@@ -50,6 +50,8 @@ def test_the_example_of_the_readme_runs_as_it_stands():
     digits = load_digits()
     x = np.kron(digits.images[:240] * 15.9, np.ones((1, 4, 4)))[:, 2:-2, 2:-2].astype(np.uint8)
     variables = {"x": x, "y": digits.target[:240], "owners": np.arange(240) % 6}
+    variables["my_groups"] = {client: client % 2 for client in range(6)}
     exec(re.sub(r"rounds=\d+", "rounds=2", example), variables)
     assert {"fedavg", "cfl", "flt", "repa"} <= variables.keys()
+    assert variables["mine"].groups.to_dict() == variables["my_groups"]
     assert variables["repa"].scores.shape == (3, 6)

@@ -1,4 +1,4 @@
-"""FLT's client relatedness (Jamali-Rad, Abdizadeh, Singh, TNNLS 2022, Algorithm 2, "FCR").
+"""FLT's client relatedness (Jamali-Rad, Abdizadeh, Singh, TNNLS 2023, Algorithm 2, "FCR").
 
 Every client embeds its images with an autoencoder and sends k-means centres of the codes. The
 server embeds all centres with UMAP, and relates two clients if their points are close. The paper

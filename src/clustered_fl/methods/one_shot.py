@@ -1,6 +1,6 @@
 """One-shot clustering: the grouping is fixed before the first round.
 
-FLT (Jamali-Rad, Abdizadeh, Singh, TNNLS 2022), Algorithm 3. Other one-shot methods differ only in
+FLT (Jamali-Rad, Abdizadeh, Singh, TNNLS 2023), Algorithm 3. Other one-shot methods differ only in
 the relatedness, which `clustered_fl.groupings` computes. Case I (a full matrix) and case II
 (disjoint clusters) are one rule here: a client's new model is the mean of its related clients'
 models, weighted by their samples. There is one model per distinct row.

@@ -1,6 +1,6 @@
 """Placement of newcomers: whether they get their true cluster, and their accuracy there.
 
-Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2022), section III-B4, optional part of Algorithm 3.
+Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2023), section III-B4, optional part of Algorithm 3.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Agreement of groupings with the true groups, and structure of a relatedness.
 
-Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2022), Algorithm 2 and Figs 1 to 3. UMAP is random: a
+Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2023), Algorithm 2 and Figs 1 to 3. UMAP is random: a
 setting is scored over all seeds of the clients (seed) and of UMAP (umap_seed).
 """
 
