@@ -120,7 +120,8 @@ def _finish(axes: np.ndarray, history: pd.DataFrame, measure: str, count: int) -
     """Limits of the lower panels, and names of the axes where there is room: left and below."""
     for lower in axes[1::2].flat:
         if measure == "agreement":
-            lower.set(ylim=(-0.08, 1.15), yticks=[0, 1])
+            least = min(0.0, float(history["agreement"].min()))  # worse than random is below 0
+            lower.set(ylim=(least - 0.08, 1.15), yticks=[0, 1])
         else:
             most = int(history["groups"].max())
             ticks = [1, 10 if most >= 20 else most]  # there is room for two
