@@ -57,8 +57,8 @@ def test_the_measures_are_those_of_their_definitions():
 
 
 @pytest.mark.parametrize("sight", SIGHT)
-@pytest.mark.parametrize("pair", list(combinations(methods.FAMILIES, 2)), ids=" ".join)
-def test_hues_of_families_stay_apart(pair, sight):
+@pytest.mark.parametrize("pair", list(combinations(HUES, 2)), ids=" ".join)
+def test_hues_stay_apart(pair, sight):
     assert distance(*pair, sight) >= APART
 
 

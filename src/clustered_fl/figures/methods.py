@@ -19,7 +19,7 @@ FAMILIES = {
     "#a32a0a": ("flt", "pca"),  # clients related by their images, with a threshold
     "#15727f": ("repa", "repa_encoder", "pacfl"),  # k groups found once, by images
 }
-OTHER = "#767676"
+OTHER = "#8c1450"
 """Hue of the methods that no family has."""
 DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 # One more than dashes, so that twenty methods of one hue differ.
@@ -42,7 +42,7 @@ LOOKS = {
 
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """Look of each method, by name; those without a family are grey, in the order given."""
+    """Look of each method, by name; those without a family share one hue, in the order given."""
     names = list(methods)
     others = [name for name in names if name not in LOOKS]
     strange = {name: look(OTHER, place) for place, name in enumerate(others)}
