@@ -4,7 +4,8 @@
     found = cluster(clients, "pacfl")                        a one-shot method: related clients
     ended = train(clients, "one_shot", grouping=found)       federated training
 
-The first training on a machine compiles for up to a minute. `tell=print` shows progress. Models, methods, partitions and groupings have the names and settings that they have in a ledger
+The first training on a machine compiles for up to a minute. `tell=print` shows progress. Models,
+methods, partitions and groupings have the names and settings that they have in a ledger
 (`config/README.md`): a name, or a dictionary of a name and settings. The same seed gives the same
 result. As in the workflow, PyTorch is set to be deterministic, with one thread per operation.
 """

@@ -169,7 +169,7 @@ def test_the_small_ledger_passes(checked):
         (
             "runs/one/method",
             {"name": "one_shot"},
-            "run one at scale demo: the method needs a grouping; name one with `grouping:` in",
+            "run one at scale demo: the method needs a grouping: `grouping:` of the run, or",
         ),
         (
             "runs/one/grouping",
@@ -225,7 +225,7 @@ def test_the_small_ledger_passes(checked):
         (
             "claims/S-1/measure",
             {"name": "values", "study": "toy", "numbers": {"x": {"table": "t", "colum": "c"}}},
-            "claim S-1: measure measures.values needs the setting 'numbers.x.column', which is mis",
+            "claim S-1: measure measures.values has no setting 'numbers.x.colum'; allowed are table",
         ),
         ("claims/S-1/measure/of", ["two"], "claim S-1: 'two' is none of the runs of the ledger"),
         ("claims/S-1/measure/of", ["x.*"], "claim S-1: no cell 'x.*' has one of runs"),

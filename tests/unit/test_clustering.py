@@ -468,7 +468,7 @@ def test_what_cannot_be_found_is_one_sentence(inputs, tmp_path, capsys, method, 
 
 def test_a_grouping_that_needs_an_encoder_says_so(inputs, tmp_path, capsys):
     line = refused(capsys, command(inputs | {"encoder": None}, tmp_path / "out", FLT))
-    assert line == "grouping flt needs an encoder; name one with `encoder:`"
+    assert line == "grouping flt needs an encoder: `encoder:` of the entry, or `network=`"
     line = refused(capsys, command(inputs | {"encoder": tmp_path}, tmp_path / "out", FLT))
     assert line.startswith(f"cannot read {tmp_path / 'record.json'}: ")
 
@@ -501,7 +501,7 @@ def test_a_method_that_averages_by_no_grouping_is_not_given_one(inputs, found, t
 def test_a_method_that_averages_by_a_grouping_needs_one(inputs, tmp_path, name):
     with pytest.raises(InputError) as caught:
         train(inputs, None, tmp_path, {"name": name})
-    line = "the method needs a grouping; name one with `grouping:` in the run"
+    line = "the method needs a grouping: `grouping:` of the run, or `grouping=`"
     assert str(caught.value) == line
 
 

@@ -437,7 +437,7 @@ def test_fine_tuning_changes_what_clients_send(flat, encoder):
 def test_what_flt_cannot_do_is_told(encoder):
     clients = pictures(THREE)
     line = told(flt.relate, clients, None, flt.Settings(), 0)
-    assert line == "grouping flt needs an encoder; name one with `encoder:`"
+    assert line == "grouping flt needs an encoder: `encoder:` of the entry, or `network=`"
     line = told(flt.relate, clients, encoder, flt.Settings(k=EACH + 1), 0)
     assert line.startswith("client 0 has 12 samples, too few for a signature of k = 13 centres;")
     line = told(flt.relate, clients, encoder, flt.Settings(k=1), 0)

@@ -162,7 +162,7 @@ def test_interrupted_rounds_continue_with_the_same_bits(tmp_path):
 def test_without_a_relatedness_there_are_no_settings(name):
     with pytest.raises(InputError) as caught:
         call(load_method(name).Settings, f"method {name}", {})
-    told = "the method needs a grouping; name one with `grouping:` in the run"
+    told = "the method needs a grouping: `grouping:` of the run, or `grouping=`"
     assert str(caught.value) == told
 
 

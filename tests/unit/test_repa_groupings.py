@@ -296,7 +296,10 @@ def test_repa_takes_a_servers_encoder_too(clients, data, federation):
 
 def test_what_repa_cannot_do_is_told(clients, profiler):
     line = told(repa.relate, clients, None, repa.Settings(clusters=2), 0)
-    assert line == "grouping repa needs a network; name one with `profiler:` or `encoder:`"
+    assert (
+        line
+        == "grouping repa needs a network: `profiler:` or `encoder:` of the entry, or `network=`"
+    )
     line = told(repa.relate, clients, profiler, repa.Settings(clusters=7), 0)
     assert line == "7 clusters of 6 clients; allowed are 1 to 6"
     line = told(repa.relate, clients, profiler, repa.Settings(clusters=2, round=9), 0)
@@ -474,7 +477,9 @@ def test_changes_are_the_same_for_the_same_seed_and_in_any_company(
 def test_what_wd_cannot_do_is_told(clients, profiler):
     for encoder in (None, build_autoencoder("conv_autoencoder", (1, SIDE, SIDE), code=4)):
         line = told(wd.relate, clients, encoder, wd.Settings(clusters=2), 0)
-        assert line == "grouping wd needs the model of a run; name one with `profiler:`"
+        assert (
+            line == "grouping wd needs the model of a run: `profiler:` of the entry, or `network=`"
+        )
     line = told(wd.relate, clients, profiler, wd.Settings(clusters=2, round=4), 0)
     assert line == "run encoder has kept no model after 4 rounds; it has 1, 2, 3"
     bad = {"clusters": 2, "training": {"epochs": 1, "batch_size": 8, "lr": 0.1, "momentun": 0.5}}

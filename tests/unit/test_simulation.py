@@ -446,7 +446,7 @@ def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
         ),
         ({"device": "gpu"}, "device = 'gpu' is not allowed; allowed are auto, cpu, cuda"),
         ({"method": {"name": "fedavg", "fracture": 1}}, "method fedavg has no setting 'fracture';"),
-        ({"method": "one_shot"}, "the method needs a grouping; name one with `grouping:`"),
+        ({"method": "one_shot"}, "the method needs a grouping: `grouping:` of the run, "),
         ({"model": "big"}, "unknown model 'big'; allowed are le_net, "),
         ({"model": {"dropout": 0.1}}, "{'dropout': 0.1} needs a name, such as "),
         ({"model": {"name": "mlp", "drop": 1}}, "model mlp has no setting 'drop'; allowed are "),
@@ -545,8 +545,8 @@ def test_what_cannot_compare_clients_is_refused(clients, networks):
     assert line(PACFL, device="gpu").startswith("device = 'gpu' is not allowed; ")
     assert line(PACFL, seed="1").startswith("seed = '1' is not allowed; it must be a whole number")
     assert line(PACFL | {"k": 2}).startswith("grouping pacfl has no setting 'k'; allowed are ")
-    assert line("flt").startswith("grouping flt needs an encoder; ")
-    assert line(method).startswith("grouping repa needs a network; ")
+    assert line("flt").startswith("grouping flt needs an encoder: ")
+    assert line(method).startswith("grouping repa needs a network: ")
     assert line(method | {"name": "wd"}, networks["encoder"][0]).startswith(
         "grouping wd needs the m"
     )

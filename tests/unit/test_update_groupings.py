@@ -162,7 +162,9 @@ def test_fedgroup_is_train_decompose_and_cluster(profiler, clients, changes, dir
 def test_what_they_cannot_do_is_told(profiler, clients, name):  # noqa: F811
     module = {"fedgroup": fedgroup, "hierarchical": hierarchical}[name]
     line = told(module.relate, clients, None, module.Settings(clusters=2), 0)
-    assert line == f"grouping {name} needs the model of a run; name one with `profiler:`"
+    assert (
+        line == f"grouping {name} needs the model of a run: `profiler:` of the entry, or `network=`"
+    )
     line = told(module.relate, clients, profiler, module.Settings(7, training=SGD), 0)
     assert "6" in line
     assert line.endswith("too many")

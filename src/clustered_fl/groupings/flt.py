@@ -93,7 +93,7 @@ def relate(clients: Clients, encoder: Autoencoder | None, settings: Settings, se
     Raises: InputError if there is no encoder, or too few samples for k or centres for UMAP.
     """
     if encoder is None:
-        raise InputError("grouping flt needs an encoder; name one with `encoder:`")
+        raise InputError("grouping flt needs an encoder: `encoder:` of the entry, or `network=`")
     sizes = tuple(dict.fromkeys((settings.k, *settings.compare.k)))
     sent = _signatures(clients, encoder, settings, sizes, seed)
     found = _relatedness(sent[settings.k], clients.number, settings, seed)

@@ -67,7 +67,9 @@ def trained_once(profiler: Any, training: LocalSettings, seed: int, name: str) -
     Raises: InputError if it is no run's network.
     """
     if not isinstance(profiler, Profiler):
-        raise InputError(f"grouping {name} needs the model of a run; name one with `profiler:`")
+        raise InputError(
+            f"grouping {name} needs the model of a run: `profiler:` of the entry, or `network=`"
+        )
     dataset, federation = profiler.dataset, profiler.federation
     images, labels = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y)
     own = (images, labels, federation.train, federation.label_maps)

@@ -70,7 +70,9 @@ def relate(
     Raises: InputError if there is no network, or it does not support the settings.
     """
     if encoder is None:
-        raise InputError("grouping repa needs a network; name one with `profiler:` or `encoder:`")
+        raise InputError(
+            "grouping repa needs a network: `profiler:` or `encoder:` of the entry, or `network=`"
+        )
 
     def vectors(images: Iterable[Tensor], rounds: int | None) -> np.ndarray:
         encode = _encode(encoder, rounds)

@@ -64,7 +64,9 @@ def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Fou
     Raises: InputError if there is no profiler, or it does not support the settings.
     """
     if not isinstance(encoder, Profiler):
-        raise InputError("grouping wd needs the model of a run; name one with `profiler:`")
+        raise InputError(
+            "grouping wd needs the model of a run: `profiler:` of the entry, or `network=`"
+        )
     dataset, federation, now = encoder.dataset, encoder.federation, settings.round
     images, labels = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y)
 

@@ -46,7 +46,7 @@ class Settings(RoundSettings):
 
     def __post_init__(self) -> None:
         if self.relatedness is None:
-            raise InputError("the method needs a grouping; name one with `grouping:` in the run")
+            raise InputError("the method needs a grouping: `grouping:` of the run, or `grouping=`")
 
 
 def init(engine: Engine, settings: Settings) -> State:

@@ -72,6 +72,12 @@ EQUAL = {
     "fa37ac5004526b50": ["5209c6bc4e6b3af8"],
     # A misspelt setting is named before one that is missing.
     "ed0951652d564c48": ["6508e689d5aba799"],
+    # Sentences that name the Python argument too.
+    "923996cfe2eb1372": ["60979de447d1dad7"],
+    "aea5f2bab0c2eb2f": ["8a6720fc6f78d436"],
+    "6d2c70a4c813ecae": ["76ba0fa9aa716295"],
+    "117d134a401fb816": ["960132b8b50bbfa8"],
+    "8c263d05886ff1c1": ["bef4bec874373c05"],
 }
 """Digest of a definition -> digests of those it replaced, if they compute the same to rounding.
 
