@@ -87,7 +87,13 @@ def test_no_more_clusters_are_asked_for_than_there_are_clients(played):
     shown = played.table("repa_fig2")
     asked = LEDGER.artefacts["repa_fig2"].parameters["clusters"]
     assert sorted(set(shown["clusters"])) == [k for k in asked if k <= tiny.CLIENTS]
-    assert set(shown["curve"]) == {"REPA", "WD", "Distribution given", "Random"}
+    assert set(shown["curve"]) == {"REPA", "REPA, SAE", "WD", "Distribution given", "Random"}
+
+
+def test_uniformity_is_of_the_seeds_that_all_methods_have(made, tmp_path):
+    late = (made["name"] == "repa_groups_mnist_sae_10") & (made["seed"] == 0)
+    shown = Played(LEDGER.artefacts, made[~late], tmp_path).table("repa_fig2")
+    assert set(shown["seed"]) == {1}
 
 
 def test_accuracy_has_both_sets_and_both_ways_of_counting(played):
