@@ -146,8 +146,11 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def with_unit(value: float, unit: str) -> str:
-    """A number and its unit: `1.2 points`; the unit is left out where there is no number."""
-    return f"{plain(value)} {unit}".rstrip() if isfinite(value) else plain(value)
+    """A number and its unit: `1.2 points` or `1.2%`; no unit where there is no number."""
+    written = plain(value)
+    if not isfinite(value):
+        return written
+    return written + unit if unit == "%" else f"{written} {unit}".rstrip()
 
 
 def span(numbers: Iterable[int]) -> str:
