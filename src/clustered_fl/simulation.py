@@ -22,8 +22,7 @@ import torch
 from torch import nn
 from torch.nn.utils import vector_to_parameters
 
-from clustered_fl.data.own_arrays import Clients, Groups, federation
-from clustered_fl.data.shares import by_first_appearance
+from clustered_fl.data.own_arrays import Clients, Groups, federation, numbered
 from clustered_fl.errors import InputError
 from clustered_fl.groupings import SHARED, grouping_module
 from clustered_fl.groupings.clients import clients_of
@@ -120,7 +119,7 @@ def encoder(
         training: see `clustered_fl.encoders.training.TrainingSettings`.
     Raises: InputError if the images do not fit the network.
     """
-    _require_clients(clients)
+    _require_federation(clients)
     place, settings = prepared(device), {"epochs": epochs, **training}
     network, _ = encode.trained(clients.dataset, _named(model), settings, place, tell)
     return network.cpu().eval()
@@ -144,7 +143,7 @@ def cluster(
     Raises: InputError if the method has no such settings, or needs another network.
     """
     require_whole(0, seed=seed)
-    _require_clients(clients)
+    _require_federation(clients)
     asked, options = choose_device(device), _named(method)
     place = prepared(asked.type if network else "cpu")
     found = import_module(grouping_module(name := options.pop("name")))
@@ -191,7 +190,7 @@ def train(
     """
     require_whole(1, rounds=rounds, evaluate_every=evaluate_every, workers=workers)
     require_whole(0, seed=seed)
-    _require_clients(clients)
+    _require_federation(clients)
     config = {"run": "your training", "model": _named(model), "method": _method(method)}
     config |= {"training": dict(training), "rounds": rounds, "seed": seed}
     config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}
@@ -212,7 +211,7 @@ def train(
     return Trained(run, clients)
 
 
-def _require_clients(clients: Any) -> None:
+def _require_federation(clients: Any) -> None:
     if not isinstance(clients, Clients):
         found = type(clients).__name__
         raise InputError(f"clients must be what `federation` returns, not {found}")
@@ -225,9 +224,7 @@ def _relatedness(grouping: Any, clients: Clients) -> Relatedness:
     if not isinstance(grouping, Mapping):
         found = type(grouping).__name__
         raise InputError(f"grouping must be what `cluster` returns, or a dict, not {found}")
-    if absent := [name for name in clients.names if name not in grouping]:
-        raise InputError(f"grouping must have every client; {absent[0]!r} is missing")
-    groups = by_first_appearance(grouping[name] for name in clients.names)
+    groups = numbered(grouping, clients.names, "grouping must have every client")
     unknown = np.zeros((len(groups), 1))  # nothing is known of the clients but their groups
     return related(unknown, Clusters(groups, unknown[: groups.max() + 1]))
 

@@ -1,6 +1,6 @@
 """Clients made from a user's own arrays, for `clustered_fl.simulation`."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,16 +123,26 @@ def _owned(
     found, owner = np.unique(owners, return_inverse=True)
     names = tuple(found.tolist())
     known = dict.fromkeys(names, 0) if groups is None else groups
-    if absent := [name for name in names if name not in known]:
-        raise InputError(f"groups must have every owner; {absent[0]!r} is missing")
+    true = numbered(known, names, "groups must have every owner")
     train, tests = hold_out([np.flatnonzero(owner == i) for i in range(len(names))], held_out, seed)
     if alone := [name for name, rows in zip(names, train, strict=True) if not len(rows)]:
         raise InputError(f"owner {alone[0]!r} has no image left to train on; its tests take one")
     order = np.concatenate([*train, *tests])
     dataset, position = _dataset(x, y, order, sum(map(len, train))), np.argsort(order)
     own = ([position[rows] for rows in part] for part in (train, tests))
-    true = by_first_appearance(known[name] for name in names)
     return Clients(dataset, with_tests(dataset, *own, true), names, grouped=groups is not None)
+
+
+def numbered(groups: Groups, names: Sequence[Hashable], rule: str) -> np.ndarray:
+    """Group number of each name, int64 [names], by first appearance.
+
+    Args:
+        rule: what `groups` must have; the start of the error message.
+    Raises: InputError if a name has no group.
+    """
+    if absent := [name for name in names if name not in groups]:
+        raise InputError(f"{rule}; {absent[0]!r} is missing")
+    return by_first_appearance(groups[name] for name in names)
 
 
 def _dataset(x: np.ndarray, y: np.ndarray, order: np.ndarray, train_rows: int) -> datasets.Dataset:

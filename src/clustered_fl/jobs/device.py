@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Callable
+from typing import get_args
 
 import torch
 
 from clustered_fl.errors import InputError
+from clustered_fl.ledger.settings import Device
 from clustered_fl.models.numerics import NUMERICS
 from clustered_fl.records.machine import device_name
 
 __numerics__ = NUMERICS
-
-DEVICES = ("auto", "cpu", "cuda")
 
 
 def prepared(name: str, tell: Callable[[str], None] = lambda line: None) -> torch.device:
@@ -24,8 +24,8 @@ def prepared(name: str, tell: Callable[[str], None] = lambda line: None) -> torc
 
 def choose_device(name: str) -> torch.device:
     """The device "cpu", "cuda" (InputError if absent) or "auto" (CUDA if there is a GPU)."""
-    if name not in DEVICES:
-        raise InputError(f"device = {name!r} is not allowed; allowed are {', '.join(DEVICES)}")
+    if name not in (allowed := get_args(Device)):
+        raise InputError(f"device = {name!r} is not allowed; allowed are {', '.join(allowed)}")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("device cuda asked for but no CUDA GPU is visible; use device=cpu or auto")
     cuda = name == "cuda" or (name == "auto" and torch.cuda.is_available())

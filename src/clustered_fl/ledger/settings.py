@@ -10,6 +10,7 @@ from clustered_fl.ledger.schema import Scale
 from clustered_fl.options import Strict, validated
 
 Source = Literal["builtin", "mirror", "download"]
+Device = Literal["auto", "cpu", "cuda"]
 
 
 class Settings(Strict):
@@ -36,7 +37,7 @@ class Settings(Strict):
         description="folder with datasets as `hf download --repo-type dataset` leaves them: "
         "`<mirror>/<namespace>/<name>/*.parquet`",
     )
-    device: Literal["auto", "cpu", "cuda"] = Field(
+    device: Device = Field(
         default="auto", description="where training runs; `auto` takes a CUDA GPU if there is one"
     )
     path: Literal["auto", "compiled", "sequential", "stacked"] = Field(
