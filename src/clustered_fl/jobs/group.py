@@ -6,7 +6,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pandas as pd
 import torch
 
 from clustered_fl.data import dataset as datasets
@@ -17,7 +16,7 @@ from clustered_fl.encoders.storage import load_encoder
 from clustered_fl.engine.checkpoint import sole_owner
 from clustered_fl.engine.resumable import Resumable
 from clustered_fl.errors import InputError
-from clustered_fl.files import digest, replacing
+from clustered_fl.files import digest
 from clustered_fl.groupings import grouping_module
 from clustered_fl.groupings.agreement import agreement
 from clustered_fl.groupings.clients import clients_of
@@ -63,8 +62,7 @@ def execute(
         measured = agreement(found.related, clients.groups)
         tell(f"{len(set(found.groups.tolist()))} groups of {clients.number} clients, {measured}")
         relatedness.save(found, out)
-        with replacing(out / relatedness.COMPARISONS) as beside:
-            pd.DataFrame(compared).to_parquet(beside, index=False)
+        relatedness.save_comparisons(compared, out)
         cost = {"seconds": round(done.seconds, 1), "peak_memory_mb": peak_memory()}
         record = described(config, origin, place) | {
             "data": dataset.described,

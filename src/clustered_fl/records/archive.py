@@ -19,7 +19,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.records import seal
 from clustered_fl.records.reading import COST, MODELS, RECORD, ROUNDS
-from clustered_fl.records.thinning import compact, in_fewer_dimensions, thinned, without_cosines
+from clustered_fl.records.thinning import compact, thinned, without_cosines
 
 FILE = "records.parquet"
 LEARNT = {"run": MODELS, "encoder": "encoder.safetensors"}
@@ -91,7 +91,7 @@ def pack(
     files = thinned(files, metrics) if metrics else files
     files = files if cosines else without_cosines(files)
     # What is left of thinned measurements repeats, and compresses better as it is.
-    files = compact(in_fewer_dimensions(files), [ROUNDS] if metrics else [])
+    files = compact(files, [ROUNDS] if metrics else [])
     record = json.loads(files[RECORD])
     identity, data = record.get("identity", ""), record.get("data", {}).get("digest", "")
     return Packed(key.kind, entry, key.name, key.seed, identity, data, made_by, files)

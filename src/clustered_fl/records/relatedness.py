@@ -4,11 +4,15 @@ relatedness.safetensors    the first four arrays of `Relatedness`
 signatures.safetensors     the other arrays, which can be large
 comparisons.parquet        scores of other settings, or other measurements
 record.json, cost.json     as for a run (`clustered_fl.records.reading`)
+
+Signatures with more dimensions than there are clients are stored in fewer, and cosines of pairs of
+clients with single precision: they fill most of an archive otherwise.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 FILE, SIGNATURES = "relatedness.safetensors", "signatures.safetensors"
 COMPARISONS = "comparisons.parquet"
 SENT = ("distances", "signatures", "points")
+PAIRWISE = ["cosine", "similarity"]
+"""Measures of pairs of clients, of which a grouping has thousands."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +74,45 @@ def require_clients(found: Relatedness, clients: int, newcomers: int) -> None:
 
 
 def save(found: Relatedness, folder: Path) -> None:
-    """Write the arrays to `folder`, each file atomically."""
+    """Write the arrays to `folder`, each file atomically; signatures as by `in_few_dimensions`."""
     arrays = {f.name: np.ascontiguousarray(getattr(found, f.name)) for f in fields(found)}
     sent = {name: arrays.pop(name) for name in SENT}
     if np.array_equal(sent["points"], sent["signatures"][: len(sent["points"])]):
         del sent["points"]
+    sent["signatures"] = in_few_dimensions(sent["signatures"])
     for name, content in ((SIGNATURES, sent), (FILE, arrays)):
         with replacing(folder / name) as beside:
             save_file(content, beside)
+
+
+def in_few_dimensions(signatures: np.ndarray) -> np.ndarray:
+    """Signatures [n, k, e] in at most n k dimensions.
+
+    A rotation maps them there. It preserves inner products and distances up to rounding, and
+    whatever a figure or claim computes from signatures of one vector depends on these alone. The
+    rotated ones are L of the decomposition X = L Q, whose positive diagonal makes it unique.
+    """
+    if signatures.shape[-1] <= np.prod(signatures.shape[:-1]):
+        return signatures
+    vectors = signatures.reshape(-1, signatures.shape[-1]).astype(np.float64)
+    lower = np.linalg.qr(vectors.T, mode="r").T
+    lower *= np.where(np.diag(lower) < 0, -1, 1)
+    # safetensors writes the memory of an array as it lies there.
+    lower = np.ascontiguousarray(lower, dtype=np.float32)
+    return lower.reshape(*signatures.shape[:-1], len(lower))
+
+
+def save_comparisons(rows: Iterable[Mapping[str, Any]], folder: Path) -> None:
+    """Write the table `comparisons.parquet` atomically."""
+    import pandas as pd
+
+    table = pd.DataFrame(list(rows))
+    if {"measure", "value"} <= {*table.columns}:
+        pairwise = table["measure"].isin(PAIRWISE)
+        rounded = table["value"].astype(np.float32).astype(table["value"].dtype)
+        table["value"] = table["value"].mask(pairwise, rounded)
+    with replacing(folder / COMPARISONS) as beside:
+        table.to_parquet(beside, index=False)
 
 
 def load(folder: Path, signatures: bool = True) -> Relatedness:

@@ -4,8 +4,8 @@ Losses and norms of every client or group in every round fill nine tenths of an 
 figures, tables and claims of most papers read accuracies and groups alone. Rows of other metrics
 stay, because trainings are counted by them; their values become NaN, except in the last round.
 Cosines of pairs of clients fill a third of an archive of groupings, and few figures and claims read
-them; those that are kept have single precision. Signatures with more dimensions than there are
-clients are rotated into fewer. Tables of numbers that do not repeat compress better byte by byte.
+them. Tables of numbers that do not repeat compress better byte by byte. No number that stays is
+rounded, so that a figure is the same from a record and from its archive.
 """
 
 import json
@@ -16,22 +16,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
-from safetensors import numpy as safetensors
 
 from clustered_fl.records import seal
 from clustered_fl.records.measurements import SCHEMA
 from clustered_fl.records.reading import COST, RECORD, ROUNDS
-from clustered_fl.records.relatedness import COMPARISONS, SIGNATURES
+from clustered_fl.records.relatedness import COMPARISONS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PAIRWISE = ["cosine", "similarity"]
-"""Measures of pairs of clients, of which a grouping has thousands."""
 
 
 def thinned(files: Mapping[str, bytes], kept: Collection[str]) -> Mapping[str, bytes]:
@@ -50,37 +45,8 @@ def without_cosines(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
     return _replaced(files, COMPARISONS, _of_other_measures)
 
 
-def in_fewer_dimensions(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """The files of a grouping, sealed anew, with n signatures in at most n dimensions.
-
-    A rotation maps them there. It preserves inner products and distances up to rounding, and
-    whatever a figure or claim computes from signatures of one vector depends on these alone.
-    Records without signatures, or with few dimensions, come back as they are.
-    """
-    return _replaced(files, SIGNATURES, _rotated)
-
-
-def _rotated(content: bytes) -> bytes | None:
-    """Signatures X as L of the decomposition X = L Q, whose positive diagonal makes it unique."""
-    arrays = safetensors.load(content)
-    sent = arrays["signatures"]
-    if not sent.size:
-        return None
-    vectors = sent.reshape(-1, sent.shape[-1]).astype(np.float64)
-    if len(vectors) >= vectors.shape[1]:
-        return None
-    lower = np.linalg.qr(vectors.T, mode="r").T
-    lower *= np.where(np.diag(lower) < 0, -1, 1)
-    # safetensors writes the memory of an array as it lies there.
-    lower = np.ascontiguousarray(lower, dtype=np.float32)
-    arrays["signatures"] = lower.reshape(*sent.shape[:-1], len(lower))
-    return safetensors.save(arrays)
-
-
 def compact(files: Mapping[str, bytes], left: Collection[str] = ()) -> Mapping[str, bytes]:
     """The files of a record, sealed anew, with tables that an archive compresses better.
-
-    Their numbers are the same, but for cosines of pairs of clients, which get single precision.
 
     Args:
         left: tables that stay as they are.
@@ -92,7 +58,7 @@ def compact(files: Mapping[str, bytes], left: Collection[str] = ()) -> Mapping[s
 
 def _by_bytes(content: bytes) -> bytes | None:
     """A table with its floats stored byte by byte (BYTE_STREAM_SPLIT); None if it has none."""
-    table = _of_single_precision(parquet.read_table(BytesIO(content)))
+    table = parquet.read_table(BytesIO(content))
     floats = [field.name for field in table.schema if pa.types.is_floating(field.type)]
     if not floats:
         return None
@@ -106,15 +72,6 @@ def _by_bytes(content: bytes) -> bytes | None:
         )
         written = buffer.getvalue()
     return None if written == content else written
-
-
-def _of_single_precision(table: pa.Table) -> pa.Table:
-    if not {"measure", "value"} <= {*table.column_names}:
-        return table
-    own, value = pc.is_in(table["measure"], pa.array(PAIRWISE)), table["value"]
-    rounded = pc.cast(pc.cast(value, pa.float32(), safe=False), value.type)
-    place = table.column_names.index("value")
-    return table.set_column(place, "value", pc.if_else(own, rounded, value))
 
 
 def _replaced(

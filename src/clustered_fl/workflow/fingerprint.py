@@ -78,6 +78,12 @@ EQUAL = {
     "6d2c70a4c813ecae": ["76ba0fa9aa716295"],
     "117d134a401fb816": ["960132b8b50bbfa8"],
     "8c263d05886ff1c1": ["bef4bec874373c05"],
+    # A grouping is stored as its archive has it: signatures in few dimensions, single precision.
+    "ee9c1abf39fa921e": ["a815227a28daf07c"],
+    "6db126b891e166c7": ["aff9cfd6867d8bdb"],
+    "44fe2c5204d5cb55": [],
+    "db02a2879b26ffa9": [],
+    "2e230f1a897cacbf": [],
 }
 """Digest of a definition -> digests of those it replaced, if they compute the same to rounding.
 
