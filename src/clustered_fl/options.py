@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import wraps
+from importlib import import_module
 from importlib.util import find_spec
 from inspect import isroutine, signature
 from numbers import Integral
@@ -50,6 +51,20 @@ def modules_of(package: str, shared: Collection[str] = ()) -> list[str]:
     """Names of the modules of a package that a ledger may use, sorted."""
     folder = Path(find_spec(package).origin).parent
     return sorted({path.stem for path in folder.glob("*.py")} - {"__init__", *shared})
+
+
+def definition(module: str, name: str) -> Any:
+    """What a module defines by a name, or None if there is no such module or name.
+
+    Raises: whatever the import raises if the module exists.
+    """
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        if f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise
+    return getattr(found, name, None)
 
 
 def call(target: Callable[..., Made], what: str, options: Mapping[str, Any], **given: Any) -> Made:

@@ -34,8 +34,6 @@ from clustered_fl.jobs.device import choose_device, prepared
 from clustered_fl.jobs.record import Run
 from clustered_fl.methods import require_placed
 from clustered_fl.models.autoencoder import Autoencoder
-from clustered_fl.models.fit import require_fit
-from clustered_fl.models.inputs import separated
 from clustered_fl.options import call, modules_of, require_whole
 from clustered_fl.records.relatedness import Relatedness, require_clients
 
@@ -196,8 +194,6 @@ def train(
     config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}
     data, own = clients.dataset, clients.federation
     engine = runs.build_engine(config, data, own, prepared(device), workers)
-    network = separated(config["model"])[1]
-    require_fit(image_shape=data.x.shape[1:], classes=len(data.classes), **network)
     if config["method"]["name"] == "oracle" and not clients.grouped:
         raise InputError("method oracle needs the true groups; give `groups=` to `federation`")
     found = None if grouping is None else _relatedness(grouping, clients)

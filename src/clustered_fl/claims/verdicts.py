@@ -9,7 +9,6 @@ on built-in data, which decide nothing.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from importlib import import_module
 from typing import NamedTuple
 
 import pandas as pd
@@ -23,7 +22,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.ledger.resolution import changed_at, resolved_groupings, resolved_runs
 from clustered_fl.ledger.schema import Claim, Scale
 from clustered_fl.ledger.written import Ledger
-from clustered_fl.options import call
+from clustered_fl.options import call, definition
 
 COLUMNS = (
     *("claim", "paper", "artefact", "kind", "statement", "published", "measured", "holds_if"),
@@ -138,10 +137,10 @@ def _verdict(claim: Claim, settings: list[Setting]) -> str:
 def measure_of(claim: Claim) -> Callable[..., Measured]:
     """The function that measures a claim; InputError if it does not exist."""
     module, function = function_of(claim.measure)
-    try:
-        return getattr(import_module(f"clustered_fl.claims.{module}"), function)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"there is no measure {claim.measure['name']!r}") from error
+    found = definition(f"clustered_fl.claims.{module}", function)
+    if found is None:
+        raise InputError(f"there is no measure {claim.measure['name']!r}")
+    return found
 
 
 def _published(bound: Bound, known: Evidence) -> str:

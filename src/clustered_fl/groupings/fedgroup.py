@@ -25,9 +25,9 @@ from clustered_fl.engine.inner_products import gram
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.clients import Clients, Found
-from clustered_fl.groupings.hierarchical import trained_once
 from clustered_fl.groupings.profiles.clusters import cluster, related
 from clustered_fl.groupings.profiles.network import load_profiler
+from clustered_fl.groupings.profiles.updates import own_updates
 from clustered_fl.groupings.wd import TRAINING
 from clustered_fl.options import STRICT
 
@@ -55,7 +55,7 @@ def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Fou
 
     Raises: InputError if there is no run to take the model of, or there are too few clients.
     """
-    changes = trained_once(encoder, settings.training, seed, "fedgroup")
+    changes = own_updates("fedgroup", encoder, None, settings.training, seed)
     number = settings.directions or settings.clusters
     points = decomposed_cosines(gram(changes), clients.number, number)
     return related(points, cluster(points[: clients.number], settings.clusters, seed)), []

@@ -15,7 +15,6 @@ baseline. What is open or differs is a setting:
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -25,8 +24,8 @@ from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.clients import Clients, Found
 from clustered_fl.groupings.profiles.clusters import Clusters, related
-from clustered_fl.groupings.profiles.network import Profiler, load_profiler
-from clustered_fl.groupings.profiles.updates import Span, updates
+from clustered_fl.groupings.profiles.network import load_profiler
+from clustered_fl.groupings.profiles.updates import Span, own_updates
 from clustered_fl.groupings.wd import TRAINING
 from clustered_fl.options import STRICT
 
@@ -56,24 +55,9 @@ def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Fou
 
     Raises: InputError if there is no run to take the model of, or there are too few clients.
     """
-    changes = trained_once(encoder, settings.training, seed, "hierarchical")
+    changes = own_updates("hierarchical", encoder, None, settings.training, seed)
     points = Span(changes, settings.normalise).points
     return related(points, joined(points[: clients.number], settings)), []
-
-
-def trained_once(profiler: Any, training: LocalSettings, seed: int, name: str) -> torch.Tensor:
-    """What every client's training changes in the network of a run: float32 [clients, P].
-
-    Raises: InputError if it is no run's network.
-    """
-    if not isinstance(profiler, Profiler):
-        raise InputError(
-            f"grouping {name} needs the model of a run: `profiler:` of the entry, or `network=`"
-        )
-    dataset, federation = profiler.dataset, profiler.federation
-    images, labels = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y)
-    own = (images, labels, federation.train, federation.label_maps)
-    return updates(profiler, None, *own, training, seed)
 
 
 def joined(points: np.ndarray, settings: Settings) -> Clusters:

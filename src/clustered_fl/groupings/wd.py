@@ -24,13 +24,12 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clustered_fl.engine.workload import LocalSettings
-from clustered_fl.errors import InputError
 from clustered_fl.groupings.clients import Clients, Found
 from clustered_fl.groupings.profiles.clusters import cluster, related
 from clustered_fl.groupings.profiles.measurements import Measures, measured
-from clustered_fl.groupings.profiles.network import Profiler, load_profiler
+from clustered_fl.groupings.profiles.network import load_profiler
 from clustered_fl.groupings.profiles.probes import Probe
-from clustered_fl.groupings.profiles.updates import Span, updates
+from clustered_fl.groupings.profiles.updates import Span, own_updates, updates
 from clustered_fl.options import STRICT
 
 profile = load_profiler
@@ -63,16 +62,11 @@ def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Fou
     Returns: the relatedness and the rows of `profiles.measurements`.
     Raises: InputError if there is no profiler, or it does not support the settings.
     """
-    if not isinstance(encoder, Profiler):
-        raise InputError(
-            "grouping wd needs the model of a run: `profiler:` of the entry, or `network=`"
-        )
-    dataset, federation, now = encoder.dataset, encoder.federation, settings.round
-    images, labels = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y)
+    now = settings.round
 
     def span_after(rounds: int | None) -> Span:
-        own = (images, labels, federation.train, federation.label_maps)
-        return Span(updates(encoder, rounds, *own, settings.training, seed), settings.normalise)
+        own = own_updates("wd", encoder, rounds, settings.training, seed)
+        return Span(own, settings.normalise)
 
     def at(rounds: int) -> np.ndarray:
         return span_after(rounds).points
@@ -82,7 +76,8 @@ def relate(clients: Clients, encoder: Any, settings: Settings, seed: int) -> Fou
         new = [torch.from_numpy(np.concatenate(part)) for part in parts]  # images and labels
         ends = np.cumsum([len(probe.labels) for probe in probes])
         rows = np.split(np.arange(ends[-1]), ends[:-1])
-        maps = federation.label_maps[list(references)]  # labels of the client it resembles
+        # Labels of the client that it resembles.
+        maps = encoder.federation.label_maps[list(references)]
         found = updates(encoder, now, *new, rows, maps, settings.training, seed)
         return clusters.nearest(span.place(found))
 

@@ -3,7 +3,6 @@
 import platform
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from clustered_fl.errors import InputError
 from clustered_fl.files import digest, replacing
-from clustered_fl.options import call
+from clustered_fl.options import call, definition
 from clustered_fl.records import seal
 from clustered_fl.records.reading import Origin
 
@@ -47,10 +46,7 @@ def execute(config: dict[str, Any], origin: Origin, out: Path) -> None:
 
 def _function(name: str) -> Callable[..., Any]:
     module, _, last = name.rpartition(".")
-    try:
-        found = getattr(import_module(f"clustered_fl.theory.{module}"), last)
-    except (ImportError, AttributeError):
-        found = None
+    found = definition(f"clustered_fl.theory.{module}", last)
     if not hasattr(found, "tables"):
         raise InputError(f"there is no study {name!r} below clustered_fl.theory")
     return found

@@ -24,6 +24,7 @@ from clustered_fl.jobs.record import Config, Run, write
 from clustered_fl.methods import load_method
 from clustered_fl.methods.state import State
 from clustered_fl.models import build_model
+from clustered_fl.models.fit import require_fit
 from clustered_fl.models.inputs import separated
 from clustered_fl.options import call
 from clustered_fl.records import relatedness
@@ -40,11 +41,12 @@ ROWS = "rows"
 def build_engine(
     config: Config, dataset: Dataset, federation: Federation, device: torch.device, workers: int
 ) -> Engine:
-    """The engine of a run; InputError if its model or local training cannot be built."""
+    """The engine of a run; InputError if its model does not fit, or a setting is not allowed."""
     inputs, network = separated(config["model"])
     task = build_task(dataset, device, inputs, network.get("vocabulary", 0))
-    shape, classes = dataset.x.shape[1:], len(dataset.classes)
-    build = partial(build_model, image_shape=shape, classes=classes, **network)
+    model = {"image_shape": dataset.x.shape[1:], "classes": len(dataset.classes), **network}
+    require_fit(**model)
+    build = partial(build_model, **model)
     local = call(LocalSettings, "local training", config["training"])
     return Engine(build, task, federation, local, config["seed"], device, workers)
 

@@ -75,8 +75,6 @@ EQUAL = {
     # Sentences that name the Python argument too.
     "923996cfe2eb1372": ["60979de447d1dad7"],
     "aea5f2bab0c2eb2f": ["8a6720fc6f78d436"],
-    "6d2c70a4c813ecae": ["76ba0fa9aa716295"],
-    "117d134a401fb816": ["960132b8b50bbfa8"],
     "8c263d05886ff1c1": ["bef4bec874373c05"],
     # A grouping is stored as its archive has it: signatures in few dimensions, single precision.
     "ee9c1abf39fa921e": ["a815227a28daf07c"],
@@ -84,6 +82,19 @@ EQUAL = {
     "44fe2c5204d5cb55": [],
     "db02a2879b26ffa9": [],
     "2e230f1a897cacbf": [],
+    # Images that do not fit a network are refused.
+    "42b38703f9a1d4be": ["456f167312686ffb"],
+    "efee19b8548bae0e": [],
+    "3a1de203a0867348": [],
+    "d61fa0fdf63362f5": [],
+    # WD, FL+HC and FedGroup compute the clients' updates with one function.
+    "7af51d3c3e36206b": ["960132b8b50bbfa8"],
+    "3f8bfded497e8d60": ["e722dff5649d7f24", "76ba0fa9aa716295"],
+    "b5713b3bcac2737e": ["ad25d8fcb7fed9c9", "76ba0fa9aa716295"],
+    "4711fa9de2fd5463": [],
+    # A study that cannot be imported is not reported as missing.
+    "e51cb82068a5ca96": ["cf9e676610c1f017"],
+    "94ddf61a5fe1c946": [],
 }
 """Digest of a definition -> digests of those it replaced, if they compute the same to rounding.
 

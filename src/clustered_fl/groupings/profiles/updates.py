@@ -6,6 +6,7 @@ are stored once, in single precision.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,12 +18,32 @@ from clustered_fl.engine.equivalents import classifying
 from clustered_fl.engine.inner_products import gram, inner_products
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.errors import InputError
 from clustered_fl.groupings.profiles.network import Profiler, classifier
 
 TOGETHER = 50
 """Clients trained at a time, so that memory does not hold all updates twice."""
 NOTHING = 1e-12
 """Fraction of the largest eigenvalue below which a direction is considered rounding error."""
+
+
+def own_updates(
+    name: str, profiler: Any, rounds: int | None, training: LocalSettings, seed: int
+) -> Tensor:
+    """`updates` of all clients, newcomers included, on their own images: float32 [clients, P'].
+
+    Args:
+        name: of the grouping, for the error message.
+    Raises: InputError if the grouping was given no network of a run.
+    """
+    if not isinstance(profiler, Profiler):
+        raise InputError(
+            f"grouping {name} needs the model of a run: `profiler:` of the entry, or `network=`"
+        )
+    dataset, federation = profiler.dataset, profiler.federation
+    images, labels = torch.from_numpy(dataset.x), torch.from_numpy(dataset.y)
+    own = (images, labels, federation.train, federation.label_maps)
+    return updates(profiler, rounds, *own, training, seed)
 
 
 def updates(
