@@ -286,6 +286,8 @@ def test_one_shot_must_be_at_its_end_in_half_the_rounds(judged, flt, expected):
     runs["disjoint.flt"] = {"rounds": early | dict.fromkeys(ends, 60.0)}
     measured, holds = judged("GR-m", runs)
     assert measured["REPA, rotated"] == 10 / 40
+    error = np.hypot(30, 20 * 10 / 40) / np.sqrt(12) / 40  # longest gaps between tests: 30 and 20
+    assert measured["REPA, rotated"].error == pytest.approx(error)
     assert measured["FLT, pathological by group"] == flt / 40
     assert holds == expected
 

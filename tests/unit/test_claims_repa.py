@@ -679,6 +679,7 @@ def test_f3e_rounds_until_a_point_below_the_end_of_fedavg(evidence, ours, theirs
     runs = {"repa_femnist_repa10": reaching(ours, 70), "repa_femnist_fedavg": reaching(theirs, 71)}
     measured, held = result("REPA-F3-e", evidence(runs, WRITERS))
     assert measured["rounds ahead"] == ahead
+    assert measured["rounds ahead"].error == pytest.approx(np.sqrt(50 / 12))  # tests every 5 rounds
     assert measured["FedAvg"] == theirs
     assert held == holds
 

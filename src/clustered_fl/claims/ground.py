@@ -10,7 +10,7 @@ import numpy as np
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
-from clustered_fl.claims.judging import Estimate, jackknife
+from clustered_fl.claims.judging import Estimate, jackknife, since_last_test
 from clustered_fl.claims.leads import TAKE, Take, leads, of_one_column
 from clustered_fl.claims.measures import grouped, groups
 from clustered_fl.claims.names import Grouping, Run
@@ -133,7 +133,8 @@ def rounds_over(evidence: Evidence, of: list[Run], over: list[Run]) -> Measured:
     """Rounds to within a point of the end over those of another run, for pairs in their order."""
     found = {}
     for pair in zip(of, over, strict=True):
-        ours, theirs = (matrix.converged(evidence.run(run).accuracies) for run in pair)
+        read = (evidence.run(run).accuracies for run in pair)
+        ours, theirs = (since_last_test(matrix.converged(each), each.index) for each in read)
         label = evidence.label(pair[0])
         found[f"{label.row}, {label.column}"] = ours / theirs
     return {"largest share": max(found.values())} | found

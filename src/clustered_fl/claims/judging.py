@@ -6,7 +6,7 @@ error is over seeds; for one or two seeds it is at least three times that over t
 or rounds (`Estimate`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -58,6 +58,15 @@ class Estimate(float):
 def over_rounds(values: pd.Series) -> Estimate:
     """The mean of rounds, with the standard error that it has if they are independent."""
     return Estimate(values.mean(), float(np.nan_to_num(values.sem())))
+
+
+def since_last_test(round_: float, tested: Iterable[float]) -> Estimate:
+    """The first tested round with a property, which may have begun since the test before.
+
+    Its standard error is that of a uniform distribution over the rounds between two tests.
+    """
+    gaps = np.diff(np.asarray(list(tested), dtype=float))
+    return Estimate(round_, float(gaps.max(initial=0)) / np.sqrt(12))
 
 
 def error_of(value: float) -> float:

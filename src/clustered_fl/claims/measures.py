@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
-from clustered_fl.claims.judging import Estimate, jackknife
+from clustered_fl.claims.judging import Estimate, jackknife, since_last_test
 from clustered_fl.claims.leads import TAKE, Take, leads, of_one_column
 from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.metrics import accuracy as scores
@@ -191,9 +191,7 @@ def near_published(
 def rounds_to(evidence: Evidence, percent: float, of: Run, over: list[Run]) -> Measured:
     """First tested round that reaches `percent`, and by how many the fastest other run is later.
 
-    A run that never gets there has infinity; if none does, the difference is NaN. The accuracy was
-    reached at any round since the test before, so a round has the standard error of a uniform
-    distribution over the rounds between two tests.
+    A run that never gets there has infinity; if none does, the difference is NaN.
 
     Args:
         percent: mean accuracy that is asked for.
@@ -201,8 +199,7 @@ def rounds_to(evidence: Evidence, percent: float, of: Run, over: list[Run]) -> M
     first = {}
     for run in (of, *over):
         read = evidence.run(run).accuracies
-        error = float(np.diff(read.index).max(initial=0)) / np.sqrt(12)
-        first[run] = Estimate(scores.first_round(read, percent), error)
+        first[run] = since_last_test(scores.first_round(read, percent), read.index)
     ahead = min(first[run] for run in over) - first[of]
     return {"rounds ahead": ahead} | {evidence.label(run).row: first[run] for run in first}
 

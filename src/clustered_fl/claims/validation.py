@@ -10,7 +10,7 @@ import pandas as pd
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
-from clustered_fl.claims.judging import Estimate
+from clustered_fl.claims.judging import Estimate, since_last_test
 from clustered_fl.claims.names import Grouping, Run
 from clustered_fl.metrics.accuracy import binomial_error
 from clustered_fl.metrics.repa import exposure, validation
@@ -70,8 +70,9 @@ def rounds_ahead(
     """
     tables = [_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in (of, over)]
     goal = float(tables[1]["weighted"].tail(3).mean()) - points
-    first = [float(t.loc[t["weighted"] >= goal, "round"].min()) for t in tables]
-    ours, theirs = (np.inf if np.isnan(each) else each for each in first)
+    reached = (t.loc[t["weighted"] >= goal, "round"].min() for t in tables)
+    first = (np.inf if np.isnan(each) else each for each in reached)
+    ours, theirs = map(since_last_test, first, (t["round"] for t in tables))
     rows = (evidence.label(run).row for run in (of, over))
     return {"rounds ahead": theirs - ours} | dict(zip(rows, (ours, theirs), strict=True))
 
