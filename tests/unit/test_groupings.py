@@ -1,6 +1,7 @@
 """Relatedness found before training: every step against a slow twin, and what is refused."""
 
 import copy
+import warnings
 from dataclasses import replace
 from itertools import product
 
@@ -482,6 +483,26 @@ def test_umap_tells_groups_apart_and_is_the_same_for_the_same_seed():
     umap.fit(sent.reshape(16, 8))
     by_itself = on_manifold(sent, Manifold(neighbours=4, dimensions=2, transform=True), 42)
     np.testing.assert_array_equal(by_itself, np.stack([umap.transform(own) for own in sent]))
+
+
+@pytest.mark.filterwarnings("ignore")  # of its imports
+def test_clusters_that_share_no_neighbours_are_no_warning():
+    """UMAP would warn of the spectral embedding for every fit, and the console would show it."""
+    from umap import UMAP
+
+    rng = np.random.default_rng(0)
+    far = 1000 * np.eye(8)[np.arange(80) % 8]
+    sent = (far + rng.normal(size=(80, 8))).astype(np.float32).reshape(40, 2, 8)
+
+    def warnings_of(fit):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            fit()
+        return [each for each in given if "fully connected" in str(each.message)]
+
+    umap = UMAP(n_neighbors=5, n_components=2, random_state=0, n_jobs=1)
+    assert warnings_of(lambda: umap.fit(sent.reshape(80, 8)))
+    assert not warnings_of(lambda: on_manifold(sent, Manifold(neighbours=5, dimensions=2), 0))
 
 
 # ---- PCA+kM+HC ----------------------------------------------------------------------------------

@@ -62,7 +62,9 @@ def on_manifold(signatures: np.ndarray, settings: Manifold, seed: int) -> np.nda
             f"clients of k = {k} have {clients * k}"
         )
     umap = _umap(settings, seed)
-    points = umap.fit_transform(signatures.reshape(clients * k, -1))
+    with warnings.catch_warnings():  # clusters far apart share no neighbours
+        warnings.filterwarnings("ignore", "Graph is not fully connected")
+        points = umap.fit_transform(signatures.reshape(clients * k, -1))
     if settings.transform:
         points = np.concatenate([umap.transform(each) for each in signatures])
     return points.reshape(clients, k, -1).astype(np.float32)
