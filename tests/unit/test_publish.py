@@ -458,7 +458,7 @@ def test_what_an_interruption_left_is_no_paper(published, other):
     ("limits", "sentence"),
     [
         ({"LIMIT_MB": 0.1}, r"would hold 37 files of \d\.\d MB, allowed are 400 and 0.1 MB; "),
-        ({"LIMIT_FILES": 36}, r"would hold 37 files of \d\.\d MB, allowed are 36 and 30 MB; "),
+        ({"LIMIT_FILES": 36}, r"would hold 37 files of \d\.\d MB, allowed are 36 and 35 MB; "),
     ],
 )
 def test_what_is_too_large_is_not_published(published, other, monkeypatch, limits, sentence):

@@ -20,7 +20,7 @@ from clustered_fl.report.folder import MARK, require_report
 from clustered_fl.report.scope import Scope
 
 SUFFIXES = ("html", "ipynb", "csv", "png", "md")
-LIMIT_MB, LIMIT_FILES = 30, 400
+LIMIT_MB, LIMIT_FILES = 35, 400
 
 
 def publish(scope: Scope, out: Path) -> Iterator[str]:
