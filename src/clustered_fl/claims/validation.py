@@ -12,7 +12,7 @@ from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.judging import Estimate, since_last_test
 from clustered_fl.claims.names import Grouping, Run
-from clustered_fl.metrics.accuracy import binomial_error
+from clustered_fl.metrics.accuracy import binomial_error, first_round
 from clustered_fl.metrics.repa import exposure, validation
 from clustered_fl.metrics.repa.profiles import label_counts
 
@@ -70,9 +70,8 @@ def rounds_ahead(
     """
     tables = [_accuracy(evidence, run, sizes).query("set == 'VAL'") for run in (of, over)]
     goal = float(tables[1]["weighted"].tail(3).mean()) - points
-    reached = (t.loc[t["weighted"] >= goal, "round"].min() for t in tables)
-    first = (np.inf if np.isnan(each) else each for each in reached)
-    ours, theirs = map(since_last_test, first, (t["round"] for t in tables))
+    tested = (each.set_index("round")[["weighted"]] for each in tables)
+    ours, theirs = (since_last_test(first_round(each, goal), each.index) for each in tested)
     rows = (evidence.label(run).row for run in (of, over))
     return {"rounds ahead": theirs - ours} | dict(zip(rows, (ours, theirs), strict=True))
 
