@@ -121,11 +121,17 @@ def accuracy_before_splits(evidence: Evidence, of: Run, rounds: int) -> Measured
     return {"accuracy": run.tested(accuracy)} | gain | {"room below ceiling": room}
 
 
-def gap_at_first_split(evidence: Evidence, of: Run) -> Measured:
-    """Gap of all clients at the first split, and whether that split is correct."""
-    run = evidence.run(of)
-    at, read = _first_split(run), {"gap": "gap_update", "correct bipartition": "correct_update"}
-    return {key: float(curves.at_round(run.frame, name, at).mean()) for key, name in read.items()}
+def gap_after(evidence: Evidence, of: Run, rounds: int) -> Measured:
+    """Gap of all clients after some rounds, and whether their bipartition is correct.
+
+    Args:
+        rounds: number of rounds.
+    """
+    frame, read = (
+        evidence.run(of).frame,
+        {"gap": "gap_update", "correct bipartition": "correct_update"},
+    )
+    return {key: float(curves.at_round(frame, name, rounds).mean()) for key, name in read.items()}
 
 
 def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Measured:
@@ -162,12 +168,25 @@ def gap_after_last_split(evidence: Evidence, of: Run) -> Measured:
 
 
 def over_fedavg(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
-    """Mean score of both at the end, and CFL's mean, least and largest score over FedAvg's mean."""
+    """Mean score of both at the end, and CFL's mean and largest score over FedAvg's mean."""
     run, ours = evidence.run(cfl), _at_end(evidence, cfl)
-    mean, least, most = map(run.tested, (ours.mean(), ours.min(), ours.max()))
     theirs = evidence.run(fedavg).tested(_at_end(evidence, fedavg).mean())
-    found = {"CFL": mean, "FedAvg": theirs, "ratio": mean / theirs}
-    return found | {"least client's ratio": least / theirs, "largest client's ratio": most / theirs}
+    found = {"CFL": run.tested(ours.mean()), "FedAvg": theirs}
+    most = run.tested(ours.max()) / theirs
+    return found | {"ratio": found["CFL"] / theirs, "largest client's ratio": most}
+
+
+def times_fedavg(evidence: Evidence, cfl: Run, fedavg: Run, after: int | None = None) -> Measured:
+    """Least and median ratio of a client's final accuracy to its own accuracy with FedAvg.
+
+    Args:
+        after: rounds of FedAvg; None for all.
+    """
+    run, other = evidence.run(cfl), evidence.run(fedavg)
+    theirs = _scores_at(other.scores(), np.inf if after is None else after)
+    pairs = zip(run.scores().iloc[-1], theirs, strict=True)
+    ratios = sorted(run.tested(ours) / other.tested(their) for ours, their in pairs)
+    return {"least client's ratio": ratios[0], "median": ratios[len(ratios) // 2]}
 
 
 def clients_behind(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:

@@ -61,15 +61,17 @@ def from_round(
     return {"rounds with a positive gap": positive, "rounds with a correct bipartition": correct}
 
 
-def lead(evidence: Evidence, of: list[Run], first: int) -> Measured:
+def lead(evidence: Evidence, of: list[Run], first: int, last: int | None = None) -> Measured:
     """Gap of weight updates less that of full gradients, where both are measured, and both gaps.
 
     Args:
         of: runs of one column of a table, of which the one with most samples per client is used.
         first: first round that is considered.
+        last: last round that is considered; None for the last of the run.
     """
     (gaps,) = _gaps(evidence, of, "round")
-    table = gaps.pivot_table(index="round", columns="similarity", values="gap").loc[first:].dropna()
+    table = gaps.pivot_table(index="round", columns="similarity", values="gap")
+    table = table.loc[first:last].dropna()
     means = {SIMILARITIES[name]: float(table[name].mean()) for name in SIMILARITIES}
     return {"lead in gap": over_rounds(table["update"] - table["gradient"])} | means
 
