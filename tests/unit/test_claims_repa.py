@@ -319,7 +319,7 @@ def mixed(seed: int) -> np.ndarray:
 @pytest.mark.parametrize("knows", [True, False])
 def test_f2a_f2d_share_of_what_counts_give(evidence, knows):
     made = evidence(groupings=two(PURE if knows else mixed(0), mixed(1)))
-    for claim, name in {"REPA-F2-a": "smallest ratio", "REPA-F2-d": "largest ratio"}.items():
+    for claim, name in {"REPA-F2-a": "least ratio", "REPA-F2-d": "largest ratio"}.items():
         measured, held = result(claim, made)
         assert held == knows
         assert (measured[name] == pytest.approx(1)) == knows
@@ -330,7 +330,7 @@ def test_f2e_share_of_wd(evidence, knows):
     measured, held = result(
         "REPA-F2-e", evidence(groupings=two(mixed(1), PURE if knows else mixed(0)))
     )
-    assert (measured["smallest ratio"] == pytest.approx(1)) == knows == held
+    assert (measured["ratio"] == pytest.approx(1)) == knows == held
 
 
 def test_f2d_one_number_of_clusters_is_enough(evidence):
@@ -338,7 +338,7 @@ def test_f2d_one_number_of_clusters_is_enough(evidence):
     merged = np.eye(10)[np.repeat(np.arange(10) // 2, 4)]
     measured, held = result("REPA-F2-d", evidence(groupings=two(merged, mixed(1))))
     assert not held
-    assert measured["largest ratio"] < 0.99
+    assert measured["ratio"] < 0.99
 
 
 @pytest.mark.parametrize(
@@ -568,21 +568,6 @@ def test_a1a_one_cluster_against_ten(evidence, one, ten, holds):
     assert held == holds
 
 
-@pytest.mark.parametrize(
-    ("shares", "rank", "holds"),
-    [
-        ({1: 1.0, 2: 0.9, 5: 0.8, 10: 0.7, 20: 0.6}, -1, True),
-        ({1: 0.6, 2: 0.7, 5: 0.8, 10: 0.9, 20: 1.0}, 1, False),
-        ({1: 0.6, 2: 0.7, 5: 0.8, 10: 1.0, 20: 0.9}, 0.9, False),
-    ],
-)
-def test_a1b_robust_and_uniform(evidence, shares, rank, holds):
-    measured, held = result("REPA-A1-b", evidence(groupings=cuts(shares)))
-    assert measured["rank correlation"] == pytest.approx(rank)
-    assert measured["robustness, k = 5"] == pytest.approx(0.8)
-    assert held == holds
-
-
 # ---- Figs 3 and 4 --------------------------------------------------------------------------------
 
 SIZES = np.array([30, 10, 10, 10, 10, 10, 15, 5])
@@ -758,8 +743,10 @@ def mnist(evidence: Callable, curves: dict[str, list[tuple]]) -> Evidence:
 @pytest.mark.parametrize(("wd", "holds"), [(80.5, True), (82, False)])
 def test_f5a_ten_clusters_over_fedavg(evidence, wd, holds):
     curves = {"fedavg_04": curve(80), "repa10_04": curve(70), "wd10_04": curve(wd, 3)}
-    measured, held = result("REPA-F5-a", mnist(evidence, curves))
-    assert measured == pytest.approx({"REPA": -10, "WD": wd - 80})
+    thirty = {"repa30_04": curve(83), "wd30_04": curve(84)}
+    measured, held = result("REPA-F5-a", mnist(evidence, curves | thirty))
+    shown = {"REPA, 30 clusters": 3, "WD, 30 clusters": 4}
+    assert measured == pytest.approx({"REPA": -10, "WD": wd - 80} | shown)
     assert held == holds
 
 

@@ -21,6 +21,7 @@ from clustered_fl.metrics.repa.correlation import correlation, correlation_error
 from clustered_fl.metrics.repa.profiles import label_counts, pairwise
 
 Rounds = Literal["all", "last"]
+Summary = Literal["least", "mean", "largest"]
 
 
 def _counts(evidence: Evidence, name: str) -> np.ndarray:
@@ -103,16 +104,15 @@ def _share(evidence: Evidence, name: str, clusters: list[int]) -> pd.Series:
     return table[name] / table["distribution given"]
 
 
-def least_share(evidence: Evidence, of: Grouping, clusters: list[int]) -> Measured:
-    """Least uniformity over that of clusters by label counts, and that with fewest clusters."""
-    share = _share(evidence, of, clusters)
-    return {"smallest ratio": float(share.min()), f"with {clusters[0]} clusters": share.iloc[0]}
-
-
-def largest_share(evidence: Evidence, of: Grouping, clusters: list[int]) -> Measured:
-    """Largest uniformity over that of clusters by label counts, and its number of clusters."""
-    share = _share(evidence, of, clusters)
-    return {"largest ratio": float(share.max()), "number of clusters": float(share.idxmax())}
+def share_of_optimum(
+    evidence: Evidence, of: Grouping, clusters: list[int], take: Summary
+) -> Measured:
+    """Uniformity over that of clusters by label counts, as a summary over numbers of clusters."""
+    table = _curves(evidence, [of], clusters)
+    share = table[of] / table["distribution given"]
+    every = {"least ratio": share.min(), "mean ratio": share.mean(), "largest ratio": share.max()}
+    most = {"clusters at the largest": float(share.idxmax())}
+    return {"ratio": float(every[f"{take} ratio"])} | every | most
 
 
 def uniformity_lead(
@@ -199,21 +199,6 @@ def one_over_ten(evidence: Evidence, one: Grouping, ten: Grouping) -> Measured:
     """
     single, several = _robustness(evidence, [one, ten]).values()
     return {"lead of one cluster": single - several, "one cluster": single, "ten clusters": several}
-
-
-def robust_and_uniform(evidence: Evidence, of: dict[int, Grouping]) -> Measured:
-    """Spearman's correlation of robustness and uniformity in labels over numbers of clusters.
-
-    Args:
-        of: number of clusters -> grouping of the same clients.
-    """
-    names = list(of.values())
-    robust = _robustness(evidence, names)
-    alike = likeness.by_seed(evidence.groupings(*names)).query("kind == 'labels'")
-    uniform = alike.set_index("grouping")["within"]
-    rank = spearmanr([robust[name] for name in names], uniform.loc[names]).statistic
-    shown = {f"robustness, k = {k}": robust[name] for k, name in of.items()}
-    return {"rank correlation": float(rank)} | shown
 
 
 def agreement(evidence: Evidence, shots: list[Grouping], of: list[Run] | None = None) -> Measured:
