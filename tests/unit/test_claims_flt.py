@@ -422,11 +422,8 @@ COMPARED = {
     "FLT-T1-c-fedsem": ("s1_cifar", T1, [{"fedsem": 83.5}]),
     "FLT-T1-c-local": ("s1_cifar", T1, [{"local": 83.5}]),
     "FLT-T1-c-fedavg": ("s1_cifar", T1, [{"fedavg": 47.5}]),
-    "FLT-T1-d": (
-        "s1_mnist",
-        {"enc1": 98.0, "fedsem": 98.0, "fedavg": 89.5},
-        [{"fedsem": 98.6}, {"fedavg": 90.5}],
-    ),
+    "FLT-T1-d-fedsem": ("s1_mnist", {"enc1": 98.0, "fedsem": 98.0}, [{"fedsem": 98.6}]),
+    "FLT-T1-d-fedavg": ("s1_mnist", {"enc1": 98.0, "fedavg": 89.5}, [{"fedavg": 90.5}]),
     "FLT-T1-g-mnist": ("s1_mnist", {"enc1": 98.0, "pca": 94.9}, [{"pca": 95.1}]),
     "FLT-T1-g-cifar": ("s1_cifar", {"enc1": 87.0, "pca": 77.9}, [{"pca": 78.1}]),
     "FLT-T2-g-mnist": ("s2_mnist", {"enc1": 98.0, "pca": 94.9}, [{"pca": 95.1}]),

@@ -39,7 +39,7 @@ rule grouping:
         "../envs/clustered_fl.yml"
     resources:
         gpu=PLAN.gpu_of_grouping,
-        mem_mb=4000,
+        mem_mb=PLAN.grouping.memory,
         runtime=PLAN.grouping.runtime,
     params:
         config=PLAN.grouping.config,

@@ -138,6 +138,7 @@ class GroupingConfiguration(Strict):
 class Grouping(Computed, GroupingConfiguration):
     """A grouping: related clients, found once before training, for some seeds."""
 
+    memory_mb: int = Field(default=4000, ge=1, description="memory to reserve, at any scale")
     seeds: dict[Scale, Seeds] = Field(description="seeds per scale; none: not found there")
     signatures: bool = Field(
         default=False,

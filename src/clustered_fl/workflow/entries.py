@@ -43,9 +43,10 @@ def _grouping(name: str, found: dict[str, Any], ledger: Ledger, settings: Settin
         code.append(model_entry(ledger.runs[config["profiler"]].model["name"]))
     networks = (("encoder", config["encoder"]), ("run", config["profiler"]))
     rests_on = tuple((kind, each) for kind, each in networks if each)
-    minutes = ledger.groupings[name].minutes.get(settings.scale, UNKNOWN)
-    about = (name, rests_on, code_of(config))
-    return Entry(config, seeds, tuple(code), *about, minutes=minutes)
+    entry = ledger.groupings[name]
+    minutes = entry.minutes.get(settings.scale, UNKNOWN)
+    about = (name, rests_on, code_of(config), entry.memory_mb, minutes)
+    return Entry(config, seeds, tuple(code), *about)
 
 
 def _run(found: dict[str, Any], ledger: Ledger, settings: Settings) -> Entry:
