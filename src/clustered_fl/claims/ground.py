@@ -26,7 +26,13 @@ def accuracy_of(evidence: Evidence, run: str, rounds: float = np.inf) -> Estimat
     return Estimate(mean, binomial_error(mean, read.record["test_rows"]))
 
 
-def lead(evidence: Evidence, of: list[Run], over: list[Run], take: Take = "least") -> Measured:
+def lead(
+    evidence: Evidence,
+    of: list[Run],
+    over: list[Run],
+    take: Take = "least",
+    rounds: int | None = None,
+) -> Measured:
     """By how many points runs are ahead of others: "<take> lead", and the lead of every pair.
 
     A pair is named by what tells the pairs apart: the column, else our run, else the other one.
@@ -34,9 +40,10 @@ def lead(evidence: Evidence, of: list[Run], over: list[Run], take: Take = "least
     Args:
         over: runs to compare with; all pairs in the same column of a table are compared.
         take: of several pairs with one name, and of all together.
+        rounds: budget in rounds; None for all.
     """
-    pairs = of_one_column(evidence, of, over)
-    return leads(evidence, pairs, partial(accuracy_of, evidence), take)
+    pairs, until = of_one_column(evidence, of, over), np.inf if rounds is None else rounds
+    return leads(evidence, pairs, lambda run: accuracy_of(evidence, run, until), take)
 
 
 def later_lead(evidence: Evidence, of: list[Run], over: list[Run], early: int) -> Measured:
