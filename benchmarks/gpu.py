@@ -1,6 +1,6 @@
 """Is the engine right on a GPU, does it repeat itself, how fast is it, and what does it hold?
 
-    python benchmarks/gpu.py                                     on a CUDA GPU, under eight minutes
+    python benchmarks/gpu.py                                     on a CUDA GPU, about eight minutes
     python benchmarks/gpu.py --data data/real/cifar10.safetensors    the last step on real images
     python benchmarks/gpu.py --device cpu --tiny                 the same steps, small, in seconds
 

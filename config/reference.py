@@ -244,7 +244,7 @@ def _parts(annotation: Any) -> Iterator[type]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(json.loads(TypeAdapter(Any).dump_json(value)))
+    return json.dumps(json.loads(TypeAdapter(Any).dump_json(value, exclude_none=True)))
 
 
 def _type(field: FieldInfo) -> str:

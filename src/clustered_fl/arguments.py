@@ -13,8 +13,10 @@ _TEXT, _PATH = {"required": True}, {"type": Path, "required": True}
 _MAYBE = {"type": Path, "nargs": "?"}
 
 OPTIONS: dict[str, dict] = {
-    **dict.fromkeys(("name", "source", "artefact"), _TEXT),
-    **dict.fromkeys(("registry", "cache", "data", "federation", "archive", "out"), _PATH),
+    **dict.fromkeys(("name", "source"), _TEXT),
+    **dict.fromkeys(("registry", "cache", "data", "federation", "archive"), _PATH),
+    "artefact": {**_TEXT, "help": "a figure or table, such as cfl_fig9"},
+    "out": {**_PATH, "help": "file or folder to write"},
     **dict.fromkeys(("checkpoint", "executed", "page"), _PATH),
     "mirror": _MAYBE,
     "scale": {"default": "desktop", "help": "demo, desktop or paper"},
@@ -33,7 +35,7 @@ OPTIONS: dict[str, dict] = {
     "path": {"default": "auto", "help": "how clients are trained"},
     "workers": {"type": int, "default": 1},
     "key": _json("kind, name and seed"),
-    "archives": {**_PATH, "nargs": "+"},
+    "archives": {**_PATH, "nargs": "+", "help": "files records.parquet of one paper"},
     "places": _json("folder of the repository, and prefix of all outputs; {} for none"),
     "guide": {"type": Path, "help": "Markdown for adding a method"},
     "pages": {"action": "store_true", "help": "write only the pages of what is published"},

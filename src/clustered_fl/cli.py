@@ -1,4 +1,4 @@
-"""`python -m clustered_fl <step>`: arguments to library calls, progress lines, exit codes.
+"""Steps that the workflow runs; two of them, `edit` and `merge`, are useful by hand.
 
 Exit code 0: done. 2: the input cannot be used, and one sentence says why. Heavy packages are
 imported by the step that needs them, so that each step starts fast.

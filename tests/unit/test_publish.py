@@ -156,9 +156,9 @@ def test_without_verdicts_nothing_is_published(scope, published):
 def test_readme_shows_every_figure_and_claim_and_links_to_what_is_there(published):
     folder = published / "toy"
     text = (folder / "README.md").read_text()
-    assert "Statements of the paper: 1, tested on measurements at the scale demo" in text
+    assert "Statements of the paper: 1. At scale demo" in text
     assert ": 1 demo only. Other kinds of claims are counted separately." in text
-    assert "Each claim about data that was run rests on 2 seeds." in text
+    assert "Claims that need data have 2 seeds." in text
     assert "| Our own questions | 0 | 1 | 0 | 1 |" in text
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert {"toy_fig1.ipynb", "toy_fig1.png", "toy_table1.ipynb", "toy_table1.csv"} <= set(links)

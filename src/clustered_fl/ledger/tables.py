@@ -55,9 +55,9 @@ class Column(Layer):
     )
     differs: str = Field(default="", description="what differs between clients, as a sentence")
     truth: bool = Field(
-        default=True, description="whether true groups are known, so that agreement means something"
+        default=True, description="whether true groups are known; else agreement is left out"
     )
-    lesson: str = Field(default="", description="what the reader should take away, from `desktop`")
+    lesson: str = Field(default="", description="main result at `desktop`, in a sentence or two")
 
 
 class Needs(Strict):
@@ -69,7 +69,7 @@ class Needs(Strict):
     clusters: bool = Field(default=False, description="the number of clusters")
     public_data: bool = Field(default=False, description="data at the server, for an encoder")
     truth: bool = Field(default=False, description="the true groups, which no method can know")
-    note: str = Field(default="", description="what else there is to say of it")
+    note: str = Field(default="", description="a further requirement")
 
 
 Part = Literal["encoder", "network", "signature"]
@@ -83,7 +83,7 @@ class Traffic(Strict):
     before_down: list[Part] = Field(
         default=[],
         description="what a client receives before the first round: `encoder`, "
-        "`network` (of the profiler, which is counted besides)",
+        "`network` (of the profiler, whose training counts too)",
     )
     before_up: list[Part] = Field(
         default=[], description="what it returns then: `network`, `signature`"
@@ -100,7 +100,7 @@ class Row(Layer):
     citation: str = Field(default="", description="authors, and where it was published")
     needs: Needs = Field(default=Needs(), description="what it needs from clients and server")
     traffic: Traffic = Field(default=Traffic(), description="what is sent")
-    lesson: str = Field(default="", description="what the reader should take away, from `desktop`")
+    lesson: str = Field(default="", description="main result at `desktop`, in a sentence or two")
 
 
 class Table(Strict):

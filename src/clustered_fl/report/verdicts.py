@@ -21,12 +21,12 @@ MEANING = dict(
         (
             "The mean over seeds meets every bound by at least two standard errors, and at least "
             f"{_PERCENT} of the seeds meet every bound without that margin. Both hold for all "
-            "tested values of the settings that the paper omits.",
+            "tested values of unstated settings.",
             "The mean over seeds misses a bound by at least two standard errors, and the claim "
-            f"fails for at least {_PERCENT} of the seeds, with all tested values of the "
-            "settings that the paper omits.",
-            "True with one value of a setting that the paper omits or its public code contradicts, "
-            "false with another.",
+            f"fails for at least {_PERCENT} of the seeds, with all tested values of unstated "
+            "settings.",
+            "True with one value of a setting that the paper does not state, or that its public "
+            "code contradicts, and false with another.",
             "None of these, or a number that the claim needs could not be measured.",
             "True by construction, so it could not have been false; not counted as confirmed.",
             "Not judged, because this scale changes a setting that affects the measured numbers.",
@@ -48,7 +48,7 @@ KINDS = {
 }
 """Kind of a claim -> what these claims are, those of the paper first."""
 
-EXPECTATIONS = "Expectations, written down before training"
+EXPECTATIONS = "Expectations, written down before all methods were trained"
 """What the claims of a benchmark are."""
 
 

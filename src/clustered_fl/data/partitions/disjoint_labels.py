@@ -27,7 +27,9 @@ def build(
     Client j of a cluster holds block j of each of its labels.
 
     Args:
-        clients, groups, labels: numbers of clients, of clusters, and of labels in a cluster.
+        clients: number of clients.
+        groups: number of clusters.
+        labels: labels per cluster.
         samples: images per label and client; None for all.
         newcomers: number of clients of each cluster that join later.
         changed: number of other clients, the first ones of each cluster, that later get data like

@@ -18,7 +18,8 @@ def build(
     """Equal random shares; one permutation of the labels per group.
 
     Args:
-        clients, groups: numbers of clients and of permutations.
+        clients: number of clients.
+        groups: number of permutations.
         samples: training samples per client; None for all.
         newcomers: samples of one newcomer per group; 0 for no newcomers.
     """

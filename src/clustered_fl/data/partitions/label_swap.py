@@ -19,7 +19,8 @@ def build(
     """Equal random shares; one pair of swapped labels per group.
 
     Args:
-        clients, groups: numbers of clients and of pairs.
+        clients: number of clients.
+        groups: number of clusters; each swaps another pair of labels.
         samples: training samples per client; None for all.
         swaps: pairs of labels of the first groups; the others are random.
         newcomers: samples of one newcomer per group; 0 for no newcomers.

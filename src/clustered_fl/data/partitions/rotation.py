@@ -25,7 +25,8 @@ def build(
     so each can be rotated once (`images`).
 
     Args:
-        clients, groups: numbers of clients and of rotations.
+        clients: number of clients.
+        groups: number of rotations.
         samples: training images per client; None for all.
     Raises: InputError if there are too few images.
     """

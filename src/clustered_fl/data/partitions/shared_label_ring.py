@@ -29,7 +29,8 @@ def build(
     Table V).
 
     Args:
-        clients, groups: numbers of clients and of clusters.
+        clients: number of clients.
+        groups: number of clusters.
         samples: images per label and client.
         sampling: how they are chosen.
     Raises: InputError if there are too few labels or images.
