@@ -16,7 +16,7 @@ from clustered_fl.data.federation import Federation
 from clustered_fl.encoders.training import Reconstruction, TrainingSettings
 from clustered_fl.engine.task import ImageTask, ReconstructionTask, WordTask
 from clustered_fl.engine.training import Engine, supported
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.models import RECONSTRUCTING_MODELS, TEXT_MODELS, build_model
 from clustered_fl.models.autoencoder import Autoencoder, build_autoencoder
 
@@ -112,7 +112,7 @@ def engine(
     rows, tests = np.split(np.arange(ends[-1]), ends[:-1]), np.arange(ends[-1], total)
     federation = Federation(tuple(rows), (tests,), np.zeros_like(own), maps, np.zeros_like(own))
     build = partial(build_model, model, shape, classes, **options)
-    return Started(build, task, federation, settings, 0, device, path=path)
+    return Started(Workload(build, task, federation, settings, 0, device), path=path)
 
 
 def paths(made: Engine) -> list[str]:

@@ -10,7 +10,7 @@ from clustered_fl.data.federation import Federation
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.training import Engine as TrainingEngine
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.models import IMAGE_MODELS, build_model
 from peers import Engine, Unavailable
 from problem import DEVIATION, MEAN, ROUND, SEED, Problem
@@ -59,16 +59,15 @@ class Ours(Engine):
         name, architecture = NAMES[problem.model], problem.architecture
         if name not in IMAGE_MODELS:
             raise Unavailable(f"clustered_fl has no model {name} yet")
-        self.engine = TrainingEngine(
+        workload = Workload(
             lambda: build_model(name, architecture.image, architecture.classes),
             _task(problem),
             _federation(problem),
             LocalSettings(epochs=1, batch_size=problem.batch_size, lr=problem.lr),
             SEED,
             torch.device("cpu"),
-            workers,
-            path,
         )
+        self.engine = TrainingEngine(workload, workers, path)
         self.version = f"{self.version}, {self.engine.path}"
         self.start = torch.from_numpy(problem.start).expand(problem.clients, -1)
 

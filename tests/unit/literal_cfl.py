@@ -13,7 +13,7 @@ from torch import nn
 
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine.training import Engine
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.randomness import generator
 
 DIMENSION, LR, BATCH, ROUNDS = 5, 0.3, 5, 20
@@ -62,7 +62,7 @@ def make_engine(centres=CENTRES, groups=NINE, newcomers=0, seed=0, noise=0.5):
     federation = Federation(rows, rows, own, maps, np.array(groups), newcomers)
     local = LocalSettings(epochs=1, batch_size=BATCH, lr=LR)
     build, task = lambda: nn.Linear(1, DIMENSION, bias=False), Attraction(points)
-    return Engine(build, task, federation, local, seed, torch.device("cpu"))
+    return Engine(Workload(build, task, federation, local, seed, torch.device("cpu")))
 
 
 def local_update(engine, theta, client, number):

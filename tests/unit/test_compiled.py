@@ -12,7 +12,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from clustered_fl.data.federation import Federation
 from clustered_fl.engine import compiled, dense_kernels
-from clustered_fl.engine.compiled_kernels import epoch_trainer
+from clustered_fl.engine.compiled_kernels import compiled_entries
 from clustered_fl.engine.dense_kernels import BLOCK, descend, filled, stride
 from clustered_fl.engine.equivalents import classifying
 from clustered_fl.engine.evaluation import evaluate
@@ -21,7 +21,7 @@ from clustered_fl.engine.task import ReconstructionTask
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.update_kernels import Adam, Sgd, Weights, after
 from clustered_fl.engine.vectors import LANES
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.files import digest
 from clustered_fl.models import build_model
 from clustered_fl.workflow.source import read
@@ -48,7 +48,7 @@ def test_compiled_code_belongs_to_the_code_of_all_its_kernels() -> None:
     sources = [getsource(import_module(module)) for module in sorted(modules)]
     closed = [cell.cell_contents for cell in compiled.train_epoch.py_func.__closure__]
     assert closed == [digest(sources)]
-    (other,) = epoch_trainer("other").py_func.__closure__
+    (other,) = compiled_entries("other")[0].py_func.__closure__
     assert other.cell_contents == "other"
 
 
@@ -139,7 +139,7 @@ def test_a_step_of_adam_is_that_of_the_paper(steps, proximal) -> None:
     direction = means[0] / (1 - 0.9 ** (steps + 1))
     direction = direction / ((means[1] / (1 - 0.999 ** (steps + 1))).sqrt() + 1e-8)
     bias = 1 / (1 - 0.9 ** (steps + 1)), 1 / (1 - 0.999 ** (steps + 1))
-    rule = Adam(np.float32(0.3), np.float32(proximal), 0.0, (0.9, 0.999), 1e-8, (1.0, 1.0))
+    rule = Adam(np.float32(0.3), 0.9, np.float32(proximal), 0.0, 0.999, 1e-8, (1.0, 1.0))
     corrected = following(rule, steps)
     assert corrected == rule._replace(bias=pytest.approx(bias))
     held = Weights(*(t.numpy().ravel() for t in (weight, first, second, start)))
@@ -193,7 +193,7 @@ def without_images(path: str, optimiser: str = "sgd") -> Engine:
     clients = Federation(tuple(rows), (np.arange(51, 60),), none, maps, none)
     about = {"image_shape": (3, 32, 32), "classes": 5}
     build = lambda: build_model("supervised_autoencoder", **about)  # noqa: E731
-    return Engine(build, task, clients, settings, 0, torch.device("cpu"), path=path)
+    return Engine(Workload(build, task, clients, settings, 0, torch.device("cpu")), path=path)
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adam"])

@@ -13,7 +13,7 @@ from clustered_fl.data.federation import Federation
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import ImageTask, ReconstructionTask, WordTask
 from clustered_fl.engine.training import PATHS, Engine, chosen, supported
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.errors import InputError
 from clustered_fl.models import MODELS, RECONSTRUCTING_MODELS, TEXT_MODELS, build_model
 from clustered_fl.randomness import generator
@@ -47,16 +47,8 @@ def make_engine(
         words[::3, 7:] = 0
         task = WordTask(words, vocabulary=20, length=10)
         options |= {"image_shape": (), "classes": 5, "vocabulary": 20, "embedding": 6, "hidden": 7}
-    return Engine(
-        lambda: build_model(name, **options),
-        task,
-        federation,
-        settings,
-        seed,
-        torch.device("cpu"),
-        workers,
-        path,
-    )
+    build, place = lambda: build_model(name, **options), torch.device("cpu")
+    return Engine(Workload(build, task, federation, settings, seed, place), workers, path)
 
 
 def literal_round(engine: Engine, start: torch.Tensor, client: int, round_: int) -> torch.Tensor:
@@ -327,7 +319,7 @@ def test_divergence_is_told_with_client_and_round(path: str) -> None:
     settings = LocalSettings(epochs=3, batch_size=10, lr=1e30)
     engine = make_engine("small_conv_net", settings, path=path)
     start = engine.initial_model()
-    with pytest.raises(InputError, match=r"client 0 has non-finite parameters after round 7"):
+    with pytest.raises(InputError, match=r"client 0 has non-finite parameters after round 8"):
         engine.train(start.repeat(3, 1), [0, 1, 2], 7)
 
 
@@ -343,3 +335,9 @@ def test_initial_model_depends_on_the_seed_only() -> None:
 def test_at_least_one_thread_works() -> None:
     with pytest.raises(InputError, match="workers = 0; allowed are numbers from 1"):
         make_engine("mlp", LocalSettings(epochs=1, batch_size=10, lr=0.1), workers=0)
+
+
+def test_the_last_layer_alone_of_a_network_that_reconstructs_is_refused():
+    settings = LocalSettings(epochs=1, batch_size=10, lr=0.1, layers="last")
+    with pytest.raises(InputError, match="in a network that reconstructs images it is the decoder"):
+        make_engine("supervised_autoencoder", settings)

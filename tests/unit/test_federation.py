@@ -11,8 +11,7 @@ from clustered_fl.data import dataset as datasets
 from clustered_fl.data.federation import load, save
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.engine.task import ImageTask
-from clustered_fl.engine.training import Engine
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.errors import InputError
 
 TRAIN, TEST = 200, 100
@@ -69,11 +68,12 @@ def test_given_pairs_are_swapped_by_the_first_groups(digits):
 def test_a_client_calls_a_class_the_same_in_training_and_in_testing(digits, federation):
     task = ImageTask(torch.from_numpy(digits.x), torch.from_numpy(digits.y), 0.0, 1.0)
     local = LocalSettings(epochs=1, batch_size=4, lr=0.1)
-    engine = Engine(lambda: nn.Linear(1, 10), task, federation, local, 0, torch.device("cpu"))
+    build, place = lambda: nn.Linear(1, 10), torch.device("cpu")
+    workload = Workload(build, task, federation, local, 0, place)
     for client, labels in enumerate(federation.label_maps):
         for rows in (federation.train[client], federation.test_sets[federation.test_of[client]]):
             expected = [labels[digits.y[row]] for row in rows]
-            assert engine.workload.targets(rows, client).tolist() == expected
+            assert workload.targets(rows, client).tolist() == expected
 
 
 def test_sizes_count_newcomers_and_clients_do_not(federation):

@@ -144,8 +144,12 @@ def test_both_ways_to_train_agree_to_rounding(name, given):
     found, clients = {}, list(range(len(SIZES)))
     for path in ("compiled", "sequential"):
         engine.use(path)
-        found[path] = ditto.pulled(engine, 0.7, theta).train(starts, clients, 3)
-        without = ditto.pulled(engine, 0.0, theta).train(starts, clients, 3)[0]
+        local = ditto.pulled(engine, path, 0.7)
+        local.centre = theta
+        found[path] = local.train(starts, clients, 3)
+        local = ditto.pulled(engine, path, 0.0)
+        local.centre = theta
+        without = local.train(starts, clients, 3)[0]
         torch.testing.assert_close(without, engine.train(starts, clients, 3)[0])
         assert (found[path][0] - without).norm() > 0.01 * without.norm()
     ours, theirs = found["compiled"], found["sequential"]

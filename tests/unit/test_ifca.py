@@ -1,5 +1,7 @@
 """IFCA against its round written out, and local training of the last layer alone."""
 
+from dataclasses import replace
+
 import literal_flt as literal
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from clustered_fl.engine import checkpoint, scoring
 from clustered_fl.engine.evaluation import evaluate, training_losses
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.training import PATHS, Engine, supported
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.errors import InputError
 from clustered_fl.methods import fedavg, ifca
 from clustered_fl.methods.state import State, participants
@@ -230,7 +232,8 @@ def image_engine(settings, workers=1):
     maps = np.array([[0, 1, 2], [2, 0, 1]])
     federation = Federation(train, (np.arange(20, 30),), np.zeros(2, int), maps, np.arange(2))
     task = ImageTask(x, y, 0.5, 0.25)
-    return Engine(network, task, federation, settings, 0, torch.device("cpu"), workers)
+    place = torch.device("cpu")
+    return Engine(Workload(network, task, federation, settings, 0, place), workers)
 
 
 def last_layer_only(engine, start, client):
@@ -345,8 +348,7 @@ def test_training_losses_drop_nothing():
     plain = image_engine(LAST["sgd"])
     losses = []
     for build in (dropping, lambda: nn.Sequential(nn.Flatten(), nn.Linear(6, 3))):
-        about = (plain.task, plain.federation, plain.settings, 0, torch.device("cpu"))
-        engine = Engine(build, *about)
+        engine = Engine(replace(plain.workload, build=build))
         engine.train([engine.initial_model()], [0], 0)
         losses.append(training_losses(engine, engine.initial_model()[None], [0, 1]))
     np.testing.assert_array_equal(*losses)

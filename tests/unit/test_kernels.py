@@ -45,7 +45,7 @@ class Memory:
     def place(self, channels, height, width, margin, batch):
         """Room for images, with what surrounds them set to 0."""
         row = kernels.pitch(width, margin, batch)
-        images = Images(self.end, channels, height, width, margin, row)
+        images = Images(self.flat, self.end, channels, height, width, margin, row)
         self.end += channels * height * row
         self.flat[images.first : self.end] = 0
         return images
@@ -90,21 +90,22 @@ def run(image, weight, bias, grad, padding=0, by=kernels):
     )
     images, dz, pooled = (values.place(*size) for size in sizes)
     slopes.flat, slopes.end = np.zeros_like(values.flat), values.end
-    z = dz._replace(margin=0)
+    z, dx = dz._replace(margin=0), images._replace(buffer=slopes.flat)
+    dz, dpooled = (each._replace(buffer=slopes.flat) for each in (dz, pooled))
     values.put(images, image)
-    slopes.put(pooled, grad)
+    slopes.put(dpooled, grad)
     size = channels * TAPS**2
     flat = np.append(weight.contiguous().numpy(), np.full(LANES, np.nan, np.float32))
-    forward = Kernels(0, outputs, size, TAPS**2, TAPS, 1)
-    by.correlate(values.flat, images, flat, forward, bias.numpy(), batch, values.flat, z)
-    pooling_kernels.pool(values.flat, z, batch, pooled)
-    pooling_kernels.unpool(values.flat, z, pooled, slopes.flat, batch, dz)
-    back, none = Kernels(24, channels, TAPS**2, size, -TAPS, -1), np.zeros(channels, np.float32)
-    by.correlate(slopes.flat, dz, flat, back, none, batch, slopes.flat, images)
+    forward = Kernels(flat, 0, outputs, size, TAPS**2, TAPS, 1)
+    by.correlate(images, forward, bias.numpy(), batch, z)
+    pooling_kernels.pool(z, batch, pooled)
+    pooling_kernels.unpool(z, pooled, batch, dz)
+    none = np.zeros(channels, np.float32)
+    by.correlate(dz, Kernels(flat, 24, channels, TAPS**2, size, -TAPS, -1), none, batch, dx)
     dweight, dbias = np.empty(weight.shape, np.float32), np.empty(outputs, np.float32)
-    by.weight_gradient(values.flat, images, slopes.flat, dz, batch, dweight)
-    kernels.bias_gradient(slopes.flat, dz, dbias)
-    found = values.view(pooled, batch), slopes.view(images, batch), dweight, dbias
+    by.weight_gradient(images, dz, batch, dweight)
+    kernels.bias_gradient(dz, dbias)
+    found = values.view(pooled, batch), slopes.view(dx, batch), dweight, dbias
     return [torch.from_numpy(part.copy()) for part in found]
 
 

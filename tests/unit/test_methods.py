@@ -12,7 +12,7 @@ from clustered_fl.data.federation import Federation
 from clustered_fl.engine import checkpoint
 from clustered_fl.engine.task import ImageTask
 from clustered_fl.engine.training import Engine
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.errors import InputError
 from clustered_fl.methods import fedavg, load_method, local, method_module, oracle
 from clustered_fl.methods.state import Node, State, participants
@@ -37,14 +37,9 @@ def make_engine(batch_size=4, epochs=2, seed=0):
     test = (np.arange(ends[-1], 70),)
     federation = Federation(train, test, np.zeros(6, dtype=int), maps, np.array(GROUPS), 1)
     task = ImageTask(torch.from_numpy(pixels), torch.from_numpy(labels), 0.5, 0.25)
-    return Engine(
-        lambda: nn.Sequential(nn.Flatten(), nn.Linear(FEATURES, CLASSES)),
-        task,
-        federation,
-        LocalSettings(epochs=epochs, batch_size=batch_size, lr=0.1),
-        seed,
-        torch.device("cpu"),
-    )
+    build = lambda: nn.Sequential(nn.Flatten(), nn.Linear(FEATURES, CLASSES))  # noqa: E731
+    local = LocalSettings(epochs=epochs, batch_size=batch_size, lr=0.1)
+    return Engine(Workload(build, task, federation, local, seed, torch.device("cpu")))
 
 
 def literal_gradient(engine, theta, rows, client):

@@ -511,7 +511,7 @@ def test_divergence_is_told_with_client_and_round_and_leaves_no_record(inputs, t
     assert main(command(inputs, tmp_path, configured(training=training))) == 2
     *_, last = capsys.readouterr().err.splitlines()
     assert re.fullmatch(
-        r"error: client 0 has non-finite parameters after round 0; "
+        r"error: client 0 has non-finite parameters after round 1; "
         r"a learning rate below 1e\+30 or a gradient clip may help",
         last,
     )

@@ -11,10 +11,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from clustered_fl.engine import stacked, stacked_layers, stacked_memory
+from clustered_fl.engine import stacked, stacked_layers
 from clustered_fl.engine.schedule import Schedule, build_table, idle_table
 from clustered_fl.engine.stacked import Objective, Stack, Stacked
-from clustered_fl.engine.stacked_memory import clients_within, stack_bytes
 from clustered_fl.engine.training import Engine
 from clustered_fl.engine.transfer import transferred
 from clustered_fl.engine.workload import LocalSettings
@@ -133,9 +132,9 @@ def test_parts_are_as_large_as_memory_allows(monkeypatch: pytest.MonkeyPatch) ->
     workload = make_engine("mlp", PLAIN).workload
     assert Stacked(workload, None).most == 256  # of 6 MB
     vectors = stacked.COPIES * 4 * 159_010  # less with five classes, but activations come on top
-    monkeypatch.setattr(stacked_memory, "CPU_BYTES", 5 * vectors)
+    monkeypatch.setattr(stacked, "CPU_BYTES", 5 * vectors)
     assert Stacked(workload, None).most == 4
-    monkeypatch.setattr(stacked_memory, "CPU_BYTES", 1)
+    monkeypatch.setattr(stacked, "CPU_BYTES", 1)
     size, parts = Stacked(workload, None)._parts([1, 0, 2, 1])
     assert (size, parts) == (3, [[2, 1, 0], [3]])
 
@@ -144,15 +143,15 @@ def test_parts_are_as_large_as_memory_allows(monkeypatch: pytest.MonkeyPatch) ->
     ("memory", "clients"), [(0, 1), (9, 1), (10, 1), (19, 1), (20, 2), (79, 4), (80, 8), (85, 8)]
 )
 def test_clients_within_memory_are_a_power_of_two(memory: int, clients: int) -> None:
-    assert clients_within(memory, 10) == clients
+    assert stacked.clients_within(memory, 10) == clients
 
 
 def test_a_stack_takes_a_share_of_what_is_free_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     reserved = [300]
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: reserved.remove(300))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1000 - sum(reserved), 10_000))
-    assert stack_bytes(torch.device("cuda")) == 250
-    assert stack_bytes(torch.device("cpu")) == 2 * 2**30
+    assert stacked.stack_bytes(torch.device("cuda")) == 250
+    assert stacked.stack_bytes(torch.device("cpu")) == 2 * 2**30
 
 
 def test_a_copy_to_a_gpu_is_from_page_locked_memory_and_waits_for_nothing(monkeypatch) -> None:

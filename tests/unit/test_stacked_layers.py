@@ -122,8 +122,6 @@ def test_a_stackable_lstm_is_the_lstm(layers: int) -> None:
     own, inputs = lstm(layers), torch.randn(4, 6, 5)
     same_gradients(StackableLstm(own), own, inputs)
     close(StackableLstm(own)(inputs)[0], literal_lstm(own, inputs))
-    for found, expected in zip(StackableLstm(own)(inputs)[1], own(inputs)[1], strict=True):
-        close(found, expected)
 
 
 @pytest.mark.parametrize("network", ["le_net", "supervised_autoencoder", "word_lstm", "mlp"])

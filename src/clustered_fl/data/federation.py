@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Federation:
         """Number of clients that take part in training."""
         return len(self.train) - self.newcomers
 
-    @property
+    @cached_property
     def sizes(self) -> np.ndarray:
         """Training rows of each client, newcomers included."""
         return np.array([len(rows) for rows in self.train])

@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clustered_fl.engine.compiled_kernels import Data, epoch_trainer, scorer
+from clustered_fl.engine.compiled_kernels import Data, compiled_entries
 from clustered_fl.engine.convolution_kernels import MARGIN
 from clustered_fl.engine.equivalents import classifying
 from clustered_fl.engine.layout import Buffers, carriers, plan
-from clustered_fl.engine.reused import Reused
 from clustered_fl.engine.sequential import BETAS, EPSILON, Sequential
 from clustered_fl.engine.task import ImageTask, ReconstructionTask
 from clustered_fl.engine.update_kernels import Adam, Rule, Sgd, Weights
@@ -33,7 +32,7 @@ __numerics__ = NUMERICS
 _NAMES = "*_kernels.py", "layout.py", "vectors.py"
 _FILES = sorted(path for name in _NAMES for path in Path(__file__).parent.glob(name))
 _CODE = digest([path.read_text() for path in (*_FILES, Path(dropout.__file__))])
-train_epoch, score = epoch_trainer(_CODE), scorer(_CODE)
+train_epoch, score = compiled_entries(_CODE)
 place, moved = carriers(_CODE)
 SCORED = 50
 """Least rows per forward pass in tests; each pass reads all weights, 26 MB for LEAF."""
@@ -84,7 +83,6 @@ class Compiled(Sequential):
         self._rule = _rule(settings, network.dropout)
         self._size = sum(parameter.numel() for parameter in network.parameters())
         self._labels = task.y.numpy()
-        self._memory = Reused()
 
     @staticmethod
     def supports(workload: Workload) -> bool:
@@ -114,10 +112,6 @@ class Compiled(Sequential):
 
         return scores
 
-    def _memory_of(self, clients: int, size: int) -> Tensor:
-        """Memory of a former round, if it is free."""
-        return self._memory.empty(clients, size)
-
     def _loaded(self, start: Tensor) -> ThreadBuffers:
         """This thread's buffers with a start model [P]."""
         own = self.workers.own(ThreadBuffers)
@@ -141,7 +135,7 @@ class Compiled(Sequential):
 def _rule(settings: LocalSettings, dropout: float) -> Rule:
     rate, momentum, proximal = map(np.float32, (settings.lr, settings.momentum, settings.proximal))
     if settings.optimiser == "adam":
-        return Adam(rate, proximal, dropout, BETAS, EPSILON, bias=(1.0, 1.0))
+        return Adam(rate, BETAS[0], proximal, dropout, BETAS[1], EPSILON, bias=(1.0, 1.0))
     return Sgd(rate, momentum, proximal, dropout)
 
 

@@ -79,21 +79,20 @@ def _gather(data: Data, rows: ndarray, layer, values: ndarray) -> None:  # noqa:
 
 
 @compiled
-def _images(layer, count: int):  # noqa: ANN001, ANN202
-    """Layouts of a convolution's input, its output, and the output's gradient."""
-    margin = MARGIN - layer.padding
-    side = layer.side - margin + layer.padding
+def _images(layer, after, buffer: ndarray, margin: int, count: int):  # noqa: ANN001, ANN202
+    """A convolution's input, its output with a margin, and what is pooled; or their gradients."""
+    side = layer.side + 2 * layer.padding - MARGIN
     return (
-        square(layer.input, layer.inputs, layer.side, layer.padding, count),
-        square(layer.z, layer.outputs, side, 0, count),
-        square(layer.z, layer.outputs, side, margin, count),
+        square(buffer, layer.input, layer.inputs, layer.side, layer.padding, count),
+        square(buffer, layer.z, layer.outputs, side, margin, count),
+        square(buffer, layer.output, layer.outputs, side // 2, after.padding, count),
     )
 
 
 @compiled
 def _correlate(what, room: ndarray) -> None:  # noqa: ANN001
     """Call the faster of two functions; `what` are the arguments of the direct one."""
-    if pays(what[1].channels, what[3].outputs):
+    if pays(what[0].channels, what[1].outputs):
         winograd_kernels.correlate(*what, room)
     else:
         convolution_kernels.correlate(*what)
@@ -102,73 +101,53 @@ def _correlate(what, room: ndarray) -> None:  # noqa: ANN001
 @compiled
 def _convolve(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
     """Convolution, ReLU and pooling."""
-    images, z, _ = _images(layer, count)
-    size = layer.inputs * TAPS**2
-    weights, values = buffers.weights.parameters, buffers.values
-    kernels = Kernels(layer.weight, layer.outputs, size, TAPS**2, TAPS, 1)
+    images, z, pooled = _images(layer, after, buffers.values, 0, count)
+    weights, size = buffers.weights.parameters, layer.inputs * TAPS**2
+    kernels = Kernels(weights, layer.weight, layer.outputs, size, TAPS**2, TAPS, 1)
     bias = weights[layer.bias : layer.bias + layer.outputs]
-    _correlate((values, images, weights, kernels, bias, count, values, z), buffers.scratch)
-    pooled = square(layer.output, layer.outputs, z.height // 2, after.padding, count)
-    pooling_kernels.pool(values, z, count, pooled)
+    _correlate((images, kernels, bias, count, z), buffers.scratch)
+    pooling_kernels.pool(z, count, pooled)
 
 
 @compiled
 def _convolve_back(layer, after, buffers: Buffers, count: int, rule: Rule, first: bool) -> None:  # noqa: ANN001
     """Gradient of the input, unless the layer is the first, and then a step of the layer."""
-    (images, z, dz), size = _images(layer, count), layer.inputs * TAPS**2
-    values, slopes, weights = buffers.values, buffers.slopes, buffers.weights
-    pooled = square(layer.output, layer.outputs, z.height // 2, after.padding, count)
-    pooling_kernels.unpool(values, z, pooled, slopes, count, dz)
+    images, z, pooled = _images(layer, after, buffers.values, 0, count)
+    dx, dz, _ = _images(layer, after, buffers.slopes, MARGIN - layer.padding, count)
+    weights, size = buffers.weights, layer.inputs * TAPS**2
+    pooling_kernels.unpool(z, pooled, count, dz)
     gradient = buffers.scratch[: stride(layer.outputs * size)]
     gradient[:], room = 0, buffers.scratch[len(gradient) :]
     if not first:
         end = layer.weight + TAPS**2 - 1  # flipped kernels are read backwards
-        kernels = Kernels(end, layer.inputs, TAPS**2, size, -TAPS, -1)
-        held, none = weights.parameters, gradient[: layer.inputs]
-        _correlate((slopes, dz, held, kernels, none, count, slopes, images), room)
+        kernels = Kernels(weights.parameters, end, layer.inputs, TAPS**2, size, -TAPS, -1)
+        _correlate((dz, kernels, gradient[: layer.inputs], count, dx), room)
     out = _part(gradient, 0, (layer.outputs, layer.inputs, TAPS, TAPS))
     if pays(layer.inputs, layer.outputs):
-        winograd_kernels.weight_gradient(values, images, slopes, dz, count, out, room)
+        winograd_kernels.weight_gradient(images, dz, count, out, room)
     else:
-        convolution_kernels.weight_gradient(values, images, slopes, dz, count, out)
+        convolution_kernels.weight_gradient(images, dz, count, out)
     _step(weights, layer.weight, gradient, rule)
     bias = buffers.scratch[: stride(layer.outputs)]
     bias[:] = 0
-    convolution_kernels.bias_gradient(slopes, dz, bias)
+    convolution_kernels.bias_gradient(dz, bias)
     _step(weights, layer.bias, bias, rule)
 
 
 @compiled
-def _flattened(layer, buffer: ndarray, count: int) -> ndarray:  # noqa: ANN001
-    """Rows [channels * side, side * count] of the output of the last convolution."""
+def _flatten(layer, after, buffer: ndarray, count: int, back: bool) -> None:  # noqa: ANN001
+    """Copy the output of the last convolution to the input of the first dense layer, or back."""
     side = (layer.side + 2 * layer.padding - MARGIN) // 2
-    rows = _part(buffer, layer.output, (layer.outputs * side, pitch(side, 0, count)))
-    return rows[:, : side * count]
-
-
-@compiled
-def _flatten(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
-    """Copy the output of the last convolution to the input of the first dense layer."""
-    image, units = _flattened(layer, buffers.values, count), after.inputs
-    x = _part(buffers.values, after.input, (filled(count), stride(units)))
+    image = _part(buffer, layer.output, (layer.outputs * side, pitch(side, 0, count)))
+    x = _part(buffer, after.input, (filled(count), stride(after.inputs)))
     x[count:] = 0
-    side = image.shape[1] // count
     for row in range(len(image)):
         for column in range(side):
             for b in range(count):
-                x[b, row * side + column] = image[row, column * count + b]
-
-
-@compiled
-def _flatten_back(layer, after, buffers: Buffers, count: int) -> None:  # noqa: ANN001
-    """Copy the gradient of the first dense layer's input back to the last convolution."""
-    image, units = _flattened(layer, buffers.slopes, count), after.inputs
-    slope = _part(buffers.slopes, after.input, (count, stride(units)))
-    side = image.shape[1] // count
-    for row in range(len(image)):
-        for column in range(side):
-            for b in range(count):
-                image[row, column * count + b] = slope[b, row * side + column]
+                if back:
+                    image[row, column * count + b] = x[b, row * side + column]
+                else:
+                    x[b, row * side + column] = image[row, column * count + b]
 
 
 @compiled
@@ -210,7 +189,7 @@ def _forward(
             convolutions += 1
             _convolve(layer, layers[n + 1], buffers, count)
             if layers[n + 1].side == 0:
-                _flatten(layer, layers[n + 1], buffers, count)
+                _flatten(layer, layers[n + 1], buffers.values, count, False)
             continue
         z = _connect(layer, buffers, batch)
         if n + 1 < len(layers):
@@ -235,17 +214,18 @@ def _backward(layers: ndarray, buffers: Buffers, count: int, rule: Rule) -> None
             slopes = _part(buffers.slopes, layer.input, shape)
             dense_kernels.deactivate(values, slopes, rule.dropout)
         elif n > 0:
-            _flatten_back(layers[n - 1], layer, buffers, count)
+            _flatten(layers[n - 1], layer, buffers.slopes, count, True)
 
 
-def epoch_trainer(code: str) -> Callable[..., float]:
-    """A compiled function that makes one pass over a client's samples.
+def compiled_entries(code: str) -> tuple[Callable[..., float], Callable[..., None]]:
+    """Compiled functions that make one pass over a client's samples, and that compute scores.
 
-    It trains the parameters in `buffers` in place and returns the cross-entropy summed over all
-    samples, each before its own step. `layers` has dtype `LAYER`, convolutions first; `rows` and
-    `targets` are samples in the order of training and their classes; `key` is the epoch's key for
-    dropout masks, and `epoch` the number of former epochs. `code` is a digest of this module and
-    of those that it calls: Numba caches compiled code on disk and detects changes only in the
+    The first trains the parameters in `buffers` in place and returns the cross-entropy summed over
+    all samples, each before its own step. `layers` has dtype `LAYER`, convolutions first; `rows`
+    and `targets` are samples in the order of training and their classes; `key` is the epoch's key
+    for dropout masks, and `epoch` the number of former epochs. The second writes the scores of all
+    `rows` to `out` [n, classes], at most `batch` rows at once. `code` is a digest of this module
+    and of those that it calls: Numba caches compiled code on disk and detects changes only in the
     outermost function and its closure.
     """
 
@@ -266,15 +246,6 @@ def epoch_trainer(code: str) -> Callable[..., float]:
             _backward(layers, buffers, len(part), after(rule, epoch * batches + n))
         return loss
 
-    return train_epoch
-
-
-def scorer(code: str) -> Callable[..., None]:
-    """A compiled function that writes the scores of all `rows` to `out` [n, classes].
-
-    It takes at most `batch` rows at once; `code` is as in `epoch_trainer`.
-    """
-
     @njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
     def score(layers, buffers, data, rows, batch, rule, out):  # noqa: ANN001, ANN202
         _ = code
@@ -287,4 +258,4 @@ def scorer(code: str) -> Callable[..., None]:
             scores = _part(buffers.values, last.output, shape)
             out[first : first + len(part)] = scores[:, : last.outputs]
 
-    return score
+    return train_epoch, score

@@ -28,15 +28,17 @@ BLOCK = 3
 
 
 class Images(NamedTuple):
-    """Layout of [channels, height, width * batch] numbers in a flat buffer.
+    """[channels, height, width * batch] numbers in a flat buffer.
 
     Attributes:
+        buffer: float32, flat.
         first: offset of the first row, including its zero columns.
         channels, height, width: of the images or gradients.
         margin: zero columns on each side.
         pitch: distance between two rows.
     """
 
+    buffer: ndarray
     first: int
     channels: int
     height: int
@@ -46,15 +48,17 @@ class Images(NamedTuple):
 
 
 class Kernels(NamedTuple):
-    """Layout of kernel weights [outputs, channels, rows, columns] in a flat buffer.
+    """Kernel weights [outputs, channels, rows, columns] in a flat buffer.
 
     Attributes:
+        weights: float32, flat.
         first: offset of the weight of output 0, channel 0, row 0 and column 0.
         outputs: their number.
         output, channel, row: strides.
         column: stride, 1, or -1 for flipped kernels.
     """
 
+    weights: ndarray
     first: int
     outputs: int
     output: int
@@ -70,23 +74,16 @@ def pitch(width: int, margin: int, batch: int) -> int:
 
 
 @compiled
-def square(first: int, channels: int, side: int, margin: int, batch: int) -> Images:
-    """Layout of square images that begin at offset `first`."""
-    return Images(first, channels, side, side, margin, pitch(side, margin, batch))
+def square(
+    buffer: ndarray, first: int, channels: int, side: int, margin: int, batch: int
+) -> Images:
+    """Square images that begin at offset `first`."""
+    return Images(buffer, first, channels, side, side, margin, pitch(side, margin, batch))
 
 
 @compiled
-def correlate(
-    source: ndarray,
-    images: Images,
-    weights: ndarray,
-    kernels: Kernels,
-    bias: ndarray,
-    batch: int,
-    out: ndarray,
-    result: Images,
-) -> None:
-    """Write the correlation of `images` in `source` with kernels, plus bias, to `result` in `out`.
+def correlate(images: Images, kernels: Kernels, bias: ndarray, batch: int, result: Images) -> None:
+    """Write the correlation of `images` with kernels, plus bias, to `result`.
 
     If the number of outputs is not a multiple of `BLOCK`, the last output is computed repeatedly.
     """
@@ -96,8 +93,8 @@ def correlate(
         for y in range(result.height):
             seen = max(0, images.margin - y), min(TAPS, images.height + images.margin - y)
             first = images.first + (y - images.margin) * images.pitch
-            what = source, first, images, weights, kernels, outputs, start, seen, batch
-            correlate_row(what, out, result.first + y * result.pitch, result)
+            what = images, kernels, outputs, start, seen, batch, result
+            correlate_row(first, result.first + y * result.pitch, what)
 
 
 @register_jitable
@@ -107,27 +104,25 @@ def block(first: int, outputs: int) -> tuple[int, int, int]:
 
 
 @compiled
-def correlate_row(what: tuple, out: ndarray, row: int, result: Images) -> None:
-    """Compute the row of three outputs that begins at `row`; `what` is as in `_four`."""
-    source, first, images, weights, kernels, outputs, start, seen, batch = what
+def correlate_row(first: int, row: int, what: tuple) -> None:
+    """Compute the row of three outputs that begins at `row`; arguments are as in `_four`."""
+    batch, result = what[5], what[6]
     run, place = result.width * batch, row + result.margin * batch
     for i in range(0, run, 4 * LANES):
-        here = source, first + i, images, weights, kernels, outputs, start, seen, batch
         if run - i > 3 * LANES:
-            _four(*here, out, place + i, result)
+            _four(first + i, place + i, *what)
             continue
         for j in range(i, run, LANES):
-            here = source, first + j, images, weights, kernels, outputs, start, seen, batch
-            _one(*here, out, place + j, result)
+            _one(first + j, place + j, *what)
 
 
 @compiled
-def _four(source, first, images, weights, kernels, outputs, start, seen, batch, out, place, result):  # noqa: ANN001, ANN202
+def _four(first, place, images, kernels, outputs, start, seen, batch, result):  # noqa: ANN001, ANN202
     """Compute four vectors of each of three outputs.
 
     Their sums begin at `start` and use kernel rows from `seen[0]` to before `seen[1]`.
     """
-    o, p, q = outputs
+    (o, p, q), source, weights = outputs, images.buffer, kernels.weights
     a0 = a1 = a2 = a3 = splat(start[0])
     b0 = b1 = b2 = b3 = splat(start[1])
     c0 = c1 = c2 = c3 = splat(start[2])
@@ -147,13 +142,13 @@ def _four(source, first, images, weights, kernels, outputs, start, seen, batch, 
                 i, k = i + batch, k + kernels.column
     sums = (a0, b0, c0), (a1, b1, c1), (a2, b2, c2), (a3, b3, c3)
     for n in range(4):
-        _put(sums[n], outputs, out, place + n * LANES, result)
+        _put(sums[n], outputs, place + n * LANES, result)
 
 
 @compiled
-def _one(source, first, images, weights, kernels, outputs, start, seen, batch, out, place, result):  # noqa: ANN001, ANN202
+def _one(first, place, images, kernels, outputs, start, seen, batch, result):  # noqa: ANN001, ANN202
     """Compute one vector of each of three outputs."""
-    o, p, q = outputs
+    (o, p, q), source, weights = outputs, images.buffer, kernels.weights
     a, b, c = splat(start[0]), splat(start[1]), splat(start[2])
     for channel in range(images.channels):
         for row in range(seen[0], seen[1]):
@@ -165,48 +160,37 @@ def _one(source, first, images, weights, kernels, outputs, start, seen, batch, o
                 b = fma(spread(weights, k + p * kernels.output), x, b)
                 c = fma(spread(weights, k + q * kernels.output), x, c)
                 i, k = i + batch, k + kernels.column
-    _put((a, b, c), outputs, out, place, result)
+    _put((a, b, c), outputs, place, result)
 
 
 @compiled
-def _put(sums, outputs, out, place, result):  # noqa: ANN001, ANN202
+def _put(sums, outputs, place, result):  # noqa: ANN001, ANN202
     """Write one vector of each of three outputs."""
-    size = result.height * result.pitch
+    size, out = result.height * result.pitch, result.buffer
     store(out, place + outputs[0] * size, sums[0])
     store(out, place + outputs[1] * size, sums[1])
     store(out, place + outputs[2] * size, sums[2])
 
 
 @compiled
-def weight_gradient(
-    values: ndarray, images: Images, slopes: ndarray, grad: Images, batch: int, out: ndarray
-) -> None:
-    """Write the weight gradient to `out` [O, C, 5, 5]: products of `slopes` and shifted images."""
+def weight_gradient(images: Images, grad: Images, batch: int, out: ndarray) -> None:
+    """Write the weight gradient to `out` [O, C, rows, 5]: products of `grad` and shifted images."""
     for o in range(0, grad.channels, BLOCK):
         outputs = block(o, grad.channels)
         for c in range(images.channels):
-            for tap in range(TAPS):
+            for tap in range(out.shape[2]):
                 rows = out[outputs[0], c, tap], out[outputs[1], c, tap], out[outputs[2], c, tap]
-                row_products(values, images, c, tap, slopes, grad, outputs, batch, rows)
+                _row_products(images, c, tap, grad, outputs, batch, rows)
 
 
 @compiled
-def row_products(
-    values: ndarray,
-    images: Images,
-    channel: int,
-    tap: int,
-    slopes: ndarray,
-    grad: Images,
-    outputs: tuple[int, int, int],
-    batch: int,
-    rows: tuple[ndarray, ...],
-) -> None:
+def _row_products(images, channel, tap, grad, outputs, batch, rows):  # noqa: ANN001, ANN202
     """Products of three outputs with one channel and kernel row, for its five columns."""
     a0 = a1 = a2 = a3 = a4 = splat(float32(0))
     b0 = b1 = b2 = b3 = b4 = splat(float32(0))
     c0 = c1 = c2 = c3 = c4 = splat(float32(0))
     shift, size = tap - images.margin, grad.height * grad.pitch
+    values, slopes = images.buffer, grad.buffer
     for y in range(max(0, -shift), min(grad.height, images.height - shift)):
         start = images.first + (channel * images.height + y + shift) * images.pitch
         place = grad.first + y * grad.pitch + grad.margin * batch
@@ -227,11 +211,11 @@ def row_products(
 
 
 @compiled
-def bias_gradient(slopes: ndarray, grad: Images, out: ndarray) -> None:
+def bias_gradient(grad: Images, out: ndarray) -> None:
     """Write the sum of each output's gradients to `out` [O]."""
     size = grad.height * grad.pitch
     for o in range(grad.channels):
         found = splat(float32(0))
         for i in range(grad.first + o * size, grad.first + (o + 1) * size, LANES):
-            found = fma(splat(float32(1)), load(slopes, i), found)
+            found = fma(splat(float32(1)), load(grad.buffer, i), found)
         out[o] = total(found)

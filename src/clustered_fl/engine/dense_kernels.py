@@ -10,7 +10,7 @@ from numba import float32, njit
 from numba.extending import register_jitable
 from numpy import ndarray
 
-from clustered_fl.engine.update_kernels import Rule, Weights, averages, step
+from clustered_fl.engine.update_kernels import Rule, Weights, step
 from clustered_fl.engine.vectors import LANES, fetch, fma, load, splat, spread, store, total
 from clustered_fl.models.dropout import WORD, mixed
 from clustered_fl.models.numerics import NUMERICS
@@ -165,7 +165,7 @@ def _fetch(weights: Weights, place: int, width: int, rule: Rule) -> None:
     for n in range(ROWS):
         for i in (place + n * width, place + n * width + LANES):
             fetch(weights.parameters, i)
-            if averages(rule):
+            if rule.momentum > 0:
                 fetch(weights.first, i)
 
 

@@ -54,36 +54,13 @@ class _ChannelsLast(nn.Module):
 
 
 def accelerate(network: nn.Module) -> None:
-    """Replace layers in the sequences of a network, in place."""
-    for name, part in list(network.named_children()):
-        if isinstance(part, nn.Sequential):
-            setattr(network, name, nn.Sequential(*_faster(part)))
-
-
-def _faster(layers: nn.Sequential) -> list[nn.Module]:
-    found: list[nn.Module] = []
-    for layer in layers:
-        before = found[-1] if found else None
-        if isinstance(before, nn.ReLU) and isinstance(layer, nn.MaxPool2d):
-            found.insert(-1, layer)
-        elif _is_enlarging(before, layer):
-            found[-1] = Enlarging(layer)
-        elif isinstance(layer, nn.Unflatten):
-            found += [layer, _ChannelsLast()]
-        else:
-            found.append(layer)
-    return found
-
-
-def _is_enlarging(first: nn.Module | None, second: nn.Module) -> bool:
-    """Whether `Enlarging` computes the same as two layers."""
-    if not (isinstance(first, nn.Upsample) and isinstance(second, nn.ConvTranspose2d)):
-        return False
-    (height, width), bias = second.kernel_size, second.bias
-    plain = second.stride, second.padding, second.output_padding, second.dilation, second.groups
-    usual = plain == ((1, 1), (0, 0), (0, 0), (1, 1), 1) and bias is not None
-    twice = first.mode == "nearest" and first.scale_factor == 2
-    return twice and usual and height == width and height % 2 == 1
+    """Replace layers of REPA's network, in place; other networks have no such patterns."""
+    if isinstance(network, SupervisedAutoencoder):
+        one, relu, pool, two, relu_, pool_, *rest = network.encoder
+        network.encoder = nn.Sequential(one, pool, relu, two, pool_, relu_, *rest)
+        *dense, _, three, relu, _, four = network.decoder
+        enlarging = Enlarging(three), relu, Enlarging(four)
+        network.decoder = nn.Sequential(*dense, _ChannelsLast(), *enlarging)
 
 
 def classifying(network: SupervisedAutoencoder, side: int) -> ConvNet:

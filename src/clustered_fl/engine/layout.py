@@ -108,7 +108,7 @@ def carriers(code: str) -> tuple[Callable[..., None], Callable[..., None]]:
     """Compiled functions that load a model into a worker's buffer and extract its update.
 
     The first copies a flat model [P] into the buffer, with 0 between rows. The second writes the
-    buffer's parameters minus the model to `out` [P]. `code`: see `compiled_kernels.epoch_trainer`.
+    buffer's parameters minus the model to `out` [P]. `code`: see `compiled_entries`.
     """
 
     @njit(nogil=True, cache=True, error_model="numpy")

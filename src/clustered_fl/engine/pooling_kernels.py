@@ -12,9 +12,9 @@ __numerics__ = NUMERICS
 
 
 @compiled
-def pool(values: ndarray, z: Images, batch: int, out: Images) -> None:
-    """ReLU and 2 x 2 max-pooling of `z`, with a zero margin around the result."""
-    zero = splat(float32(0))
+def pool(z: Images, batch: int, out: Images) -> None:
+    """ReLU and 2 x 2 max-pooling of `z`, with a zero margin around the result, in one buffer."""
+    values, zero = z.buffer, splat(float32(0))
     for o in range(out.channels):
         for y in range(out.height):
             top = z.first + (o * z.height + 2 * y) * z.pitch
@@ -34,10 +34,9 @@ def pool(values: ndarray, z: Images, batch: int, out: Images) -> None:
 
 
 @compiled
-def unpool(
-    values: ndarray, z: Images, pooled: Images, slopes: ndarray, batch: int, dz: Images
-) -> None:
+def unpool(z: Images, pooled: Images, batch: int, dz: Images) -> None:
     """Pass each window's gradient to its first maximum, unless ReLU cut it."""
+    values, slopes = z.buffer, dz.buffer
     for o in range(z.channels):
         for y in range(pooled.height):
             row = pooled.first + (o * pooled.height + y) * pooled.pitch + pooled.margin * batch

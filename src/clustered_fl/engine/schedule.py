@@ -41,9 +41,8 @@ class Schedule(NamedTuple):
     @classmethod
     def of(cls, table: Tensor) -> "Schedule":
         """The columns of a table [..., K, B + MARKS]."""
-        marks = (table[..., column] for column in (KEY, NUMBER, LAST))
-        rows, (keys, numbers, last) = table[..., :-MARKS], marks
-        return cls(rows, keys, numbers, last.bool())
+        keys, numbers, last = table[..., -MARKS:].unbind(-1)
+        return cls(table[..., :-MARKS], keys, numbers, last.bool())
 
 
 def idle_table(steps: int, clients: int, batch: int) -> np.ndarray:

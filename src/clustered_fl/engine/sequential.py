@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from clustered_fl.engine.reused import Reused
 from clustered_fl.engine.transfer import transferred
 from clustered_fl.engine.workers import Workers
 from clustered_fl.engine.workload import LocalSettings, Trained, Workload
@@ -61,6 +62,7 @@ class Sequential:
 
     def __init__(self, workload: Workload, workers: Workers, centre: Tensor | None = None) -> None:
         self.workload, self.workers, self.centre = workload, workers, centre
+        self._memory = Reused()
 
     @staticmethod
     def supports(workload: Workload) -> bool:
@@ -69,7 +71,7 @@ class Sequential:
 
     def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
         """Updates and losses of n clients, each from its own start model [P]."""
-        updates = self._memory_of(len(clients), len(start[0]))
+        updates = self._memory.empty(len(clients), len(start[0]), self.workload.device)
         losses = updates.new_empty(len(clients))
 
         def one(i: int) -> None:
@@ -82,10 +84,6 @@ class Sequential:
         """A function from rows to scores under a model [P], without dropout."""
         network = self.workers.own().load(model)
         return lambda rows: network(self.workload.inputs(rows))
-
-    def _memory_of(self, clients: int, size: int) -> Tensor:
-        """Memory for the updates of some clients, [clients, size]."""
-        return torch.empty(clients, size, device=self.workload.device)
 
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> Tensor:
         """Write one client's update to `out` [P]; returns the mean loss of its last epoch."""

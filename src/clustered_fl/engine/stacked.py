@@ -14,13 +14,11 @@ number, and only to rounding, because libraries choose kernels by the size of th
 that we tried, updates are bit-identical in every stack of three clients or more (`FEWEST`), for an
 LSTM if its width is a multiple of eight.
 
-`stacked_layers` has the layers for a stack, `stacked_update` the optimiser, and `stacked_memory`
-the number of clients that fit into memory.
+`stacked_layers` has the layers for a stack, and `stacked_update` the optimiser.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from itertools import cycle
 
@@ -32,7 +30,6 @@ from torch.func import functional_call, grad_and_value, vmap
 from clustered_fl.engine.schedule import Schedule, build_table, idle_table, steps_of_round
 from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.stacked_layers import can_stack, stackable
-from clustered_fl.engine.stacked_memory import clients_within, stack_bytes
 from clustered_fl.engine.stacked_update import StackedUpdate
 from clustered_fl.engine.transfer import transferred
 from clustered_fl.engine.workers import Workers
@@ -49,6 +46,10 @@ KEPT = 2
 COPIES = 8
 """Vectors [P] per client: model, start, gradient whole and in parts, two moments, and two copies of
 the returned update."""
+CPU_BYTES = 2 * 2**30
+"""Memory of one stack on a CPU; larger stacks are not faster there."""
+SHARE = 0.25
+"""Share of a GPU's free memory for one stack: two are kept, and methods need the other half."""
 WARM_UP = 3
 """Steps before the capture, in which libraries initialise (PyTorch's CUDA semantics)."""
 
@@ -123,16 +124,6 @@ def _streams() -> "cycle[torch.cuda.Stream]":
     return cycle([torch.cuda.Stream() for _ in range(2 * KEPT)])
 
 
-@contextmanager
-def _without_waiting() -> Iterator[None]:
-    """Refuse operations that wait for the device; in a capture they would break the process."""
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-
-
 def captured(step: Step) -> Step:
     """Capture `step` as a CUDA graph and return a function that replays it on the same memory.
 
@@ -143,8 +134,12 @@ def captured(step: Step) -> Step:
     with torch.cuda.stream(side):
         for _ in range(WARM_UP - 1):
             step()
-        with _without_waiting():
+        # Operations that wait for the device would break the process in a capture.
+        torch.cuda.set_sync_debug_mode("error")
+        try:
             step()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
     before.wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     try:
@@ -153,6 +148,24 @@ def captured(step: Step) -> Step:
     finally:
         torch.cuda.set_stream(before)  # a capture that fails leaves its own
     return graph.replay
+
+
+def stack_bytes(device: torch.device) -> int:
+    """Memory that one stack may take on a device."""
+    if device.type == "cpu":
+        return CPU_BYTES
+    torch.cuda.empty_cache()  # what remains reserved belongs to tensors and captured graphs
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(SHARE * free)
+
+
+def clients_within(memory: int, per_client: int) -> int:
+    """Number of clients of `per_client` bytes that fit into `memory`: a power of two, at least 1.
+
+    The size of a stack may change rounding, and free memory differs slightly between starts of a
+    run; rounding down to a power of two keeps the size the same.
+    """
+    return 1 << max(0, (memory // per_client).bit_length() - 1)
 
 
 class Stack:

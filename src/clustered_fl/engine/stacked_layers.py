@@ -115,19 +115,16 @@ class StackableLstm(nn.Module):
         for name, parameter in layer.named_parameters():
             self.register_parameter(name, parameter)
 
-    def forward(self, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """States of the last layer at all times, and the last states of all layers [layers, ...].
+    def forward(self, inputs: Tensor) -> tuple[Tensor, None]:
+        """States of the last layer at all times, without `nn.LSTM`'s last states of all layers.
 
         Initial states are 0.
         """
-        ends = []
         for number in range(self.num_layers):
-            inputs, *end = self._layer(inputs, number)
-            ends.append(end)
-        last, cells = (torch.stack(each) for each in zip(*ends, strict=True))
-        return inputs, (last, cells)
+            inputs = self._layer(inputs, number)
+        return inputs, None
 
-    def _layer(self, inputs: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _layer(self, inputs: Tensor, number: int) -> Tensor:
         parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         given, before, *biases = (getattr(self, f"{part}_l{number}") for part in parts)
         # The inputs' contribution to the gates is one product for all times.
@@ -140,7 +137,7 @@ class StackableLstm(nn.Module):
             cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
             state = leave.sigmoid() * cell.tanh()
             states.append(state)
-        return torch.stack(states, 1), state, cell
+        return torch.stack(states, 1)
 
 
 def _is_plain_lstm(layer: nn.Module) -> bool:

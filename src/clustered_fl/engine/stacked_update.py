@@ -12,8 +12,7 @@ GPU the passes determine the time of a step of a large network. Besides the grad
     2       Adam in place of the step of SGD
 
 Plain SGD takes 2 passes, with momentum 3, Adam with FedProx 5, and no combination more than 7.
-`sequential.Update` is the plain version; its step of Adam with FedProx takes 12. Tests compare the
-results of both and count these passes.
+`sequential.Update` is the plain version. Tests compare the results of both and count these passes.
 """
 
 import torch

@@ -9,16 +9,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils import parameters_to_vector
 
-from clustered_fl.data.federation import Federation
 from clustered_fl.engine.compiled import Compiled
 from clustered_fl.engine.sequential import Sequential
 from clustered_fl.engine.stacked import Stacked
-from clustered_fl.engine.task import Task
 from clustered_fl.engine.workers import Workers
-from clustered_fl.engine.workload import LocalSettings, Trained, Workload
+from clustered_fl.engine.workload import Trained, Workload
 from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 
@@ -32,27 +30,16 @@ class Engine:
     """Trains the clients of one federation, and computes their scores and gradients.
 
     Args:
-        build, task, federation, settings, seed, device: see `Workload`.
+        workload: what its clients train.
         workers: threads, each training one client at a time.
         path: key of `PATHS`, or "auto", see `chosen`.
     Raises: InputError if the path is unknown or does not support this workload.
     """
 
-    def __init__(
-        self,
-        build: Callable[[], nn.Module],
-        task: Task,
-        federation: Federation,
-        settings: LocalSettings,
-        seed: int,
-        device: torch.device,
-        workers: int = 1,
-        path: str = "auto",
-    ) -> None:
-        self.task, self.federation, self.settings = task, federation, settings
-        self.seed, self.device = seed, device
-        self.workload = Workload(build, task, federation, settings, seed, device)
-        self.workers = Workers(self.workload, workers)
+    def __init__(self, workload: Workload, workers: int = 1, path: str = "auto") -> None:
+        self.workload, self.task, self.federation = workload, workload.task, workload.federation
+        self.settings, self.seed, self.device = workload.settings, workload.seed, workload.device
+        self.workers = Workers(workload, workers)
         self.use(path)
 
     def use(self, path: str) -> None:
@@ -81,7 +68,7 @@ class Engine:
         if broken.any():
             client = clients[int(broken.nonzero()[0])]
             raise InputError(
-                f"client {client} has non-finite parameters after round {round_}; "
+                f"client {client} has non-finite parameters after round {round_ + 1}; "
                 f"a learning rate below {self.settings.lr} or a gradient clip may help"
             )
         return updates, losses

@@ -44,14 +44,15 @@ class Adam(NamedTuple):
 
     Attributes:
         rate, proximal, dropout: as of `Sgd`.
-        betas, epsilon: decay rates of the moments, and the term added to the root.
+        momentum, decay, epsilon: decay rates of the two moments, and the term added to the root.
         bias: factors that correct the bias of the two moments in this step.
     """
 
     rate: float
+    momentum: float
     proximal: float
     dropout: float
-    betas: tuple[float, float]
+    decay: float
     epsilon: float
     bias: tuple[float, float]
 
@@ -61,17 +62,10 @@ Rule = Sgd | Adam
 
 def after(rule: Rule, steps: int) -> Rule:
     """The rule for the step that follows `steps` steps; for compiled code only."""
-    raise NotImplementedError
 
 
 def move(weights: Weights, i: int, parameters: VECTOR, gradient: VECTOR, rule: Rule) -> None:
     """Write the `parameters` from `i` on after a step; for compiled code only."""
-    raise NotImplementedError
-
-
-def averages(rule: Rule) -> bool:
-    """Whether a step reads the first moment; for compiled code only."""
-    raise NotImplementedError
 
 
 @njit
@@ -96,9 +90,9 @@ def _sgd(weights, i, parameters, gradient, rule):  # noqa: ANN001, ANN202
 
 def _adam(weights, i, parameters, gradient, rule):  # noqa: ANN001, ANN202
     zero = splat(float32(0))
-    new, kept = splat(float32(1 - rule.betas[0])), splat(float32(rule.betas[0]))
+    new, kept = splat(float32(1 - rule.momentum)), splat(float32(rule.momentum))
     first = fma(new, gradient, fma(kept, load(weights.first, i), zero))
-    new, kept = splat(float32(1 - rule.betas[1])), splat(float32(rule.betas[1]))
+    new, kept = splat(float32(1 - rule.decay)), splat(float32(rule.decay))
     squared = fma(gradient, gradient, zero)
     second = fma(new, squared, fma(kept, load(weights.second, i), zero))
     store(weights.first, i, first)
@@ -109,22 +103,10 @@ def _adam(weights, i, parameters, gradient, rule):  # noqa: ANN001, ANN202
     store(weights.parameters, i, fma(splat(-rule.rate), direction, parameters))
 
 
-def _same(rule, steps):  # noqa: ANN001, ANN202
-    return rule
-
-
 def _corrected(rule, steps):  # noqa: ANN001, ANN202
-    first, second = rule.betas
-    bias = 1 / (1 - first ** (steps + 1)), 1 / (1 - second ** (steps + 1))
-    return Adam(rule.rate, rule.proximal, rule.dropout, rule.betas, rule.epsilon, bias)
-
-
-def _always(rule):  # noqa: ANN001, ANN202
-    return True
-
-
-def _with_momentum(rule):  # noqa: ANN001, ANN202
-    return rule.momentum > 0
+    bias = 1 / (1 - rule.momentum ** (steps + 1)), 1 / (1 - rule.decay ** (steps + 1))
+    kept = rule.rate, rule.momentum, rule.proximal, rule.dropout, rule.decay, rule.epsilon
+    return Adam(*kept, bias)
 
 
 def _is_adam(rule: types.Type) -> bool:
@@ -138,9 +120,4 @@ def _move(weights, i, parameters, gradient, rule):  # noqa: ANN001, ANN202
 
 @overload(after)
 def _after(rule, steps):  # noqa: ANN001, ANN202
-    return _corrected if _is_adam(rule) else _same
-
-
-@overload(averages)
-def _averages(rule):  # noqa: ANN001, ANN202
-    return _always if _is_adam(rule) else _with_momentum
+    return _corrected if _is_adam(rule) else lambda rule, steps: rule

@@ -4,11 +4,12 @@ LLVM vectorises only the innermost dimension of a loop, so a sum over an outer d
 through memory. With explicit vectors, the sums of a block of outputs stay in registers.
 """
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.datamodel.manager import DataModelManager
 from numba.core.typing.context import BaseContext
 from numba.extending import intrinsic, models, register_model
 
@@ -25,14 +26,28 @@ class _Vector(types.Type):
 
 
 VECTOR = _Vector("vector")
+register_model(_Vector)(lambda manager, kind: models.PrimitiveModel(manager, kind, _FLOATS))
+Code = Callable[..., ir.Value]
 
 
-@register_model(_Vector)
-class _VectorModel(models.PrimitiveModel):
-    """An LLVM vector."""
+def _emitted(result: types.Type, *kinds: types.Type | None) -> Callable[[Code], Any]:
+    """Make a function (builder, *arguments) that emits LLVM code callable from compiled code.
 
-    def __init__(self, manager: DataModelManager, kind: types.Type) -> None:
-        super().__init__(manager, kind, _FLOATS)
+    `kinds` are the types of the arguments, None for any.
+    """
+
+    def decorated(code: Code) -> Any:
+        def typed(context: BaseContext, *given: types.Type) -> tuple[types.Type, Callable]:
+            def called(context, builder, _, arguments):  # noqa: ANN001, ANN202
+                found = code(builder, *arguments)
+                return context.get_dummy_value() if result is types.void else found
+
+            return result(*(kind or own for kind, own in zip(kinds, given, strict=True))), called
+
+        typed.__signature__ = signature(code)
+        return intrinsic(typed)
+
+    return decorated
 
 
 def _place(builder: ir.IRBuilder, array: ir.Value, index: ir.Value) -> ir.Value:
@@ -49,138 +64,82 @@ def _filled(builder: ir.IRBuilder, number: ir.Value) -> ir.Value:
     return builder.shuffle_vector(one, undefined, zeros)
 
 
-@intrinsic
-def load(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
+splat = _emitted(VECTOR, types.float32)(_filled)
+
+
+@_emitted(VECTOR, None, types.intp)
+def load(builder: ir.IRBuilder, array: ir.Value, index: ir.Value) -> ir.Value:
     """The numbers of `array` from `index` on."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        return builder.load(_place(builder, *arguments), align=4)
-
-    return VECTOR(array, types.intp), code
+    return builder.load(_place(builder, array, index), align=4)
 
 
-@intrinsic
-def fetch(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
+@_emitted(types.void, None, types.intp)
+def fetch(builder: ir.IRBuilder, array: ir.Value, index: ir.Value) -> ir.Value:
     """Move the numbers from `index` on into the first-level cache, without waiting.
 
     Processors do this for what is read in order, but not beyond a page of 4 KB. `index` may be
     beyond the end.
     """
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        place = builder.bitcast(_place(builder, *arguments), ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [place.type, *[ir.IntType(32)] * 3])
-        call = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
-        to_write, near, data = (ir.IntType(32)(value) for value in (1, 3, 1))
-        builder.call(call, [place, to_write, near, data])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), code
+    place = builder.bitcast(_place(builder, array, index), ir.IntType(8).as_pointer())
+    kind = ir.FunctionType(ir.VoidType(), [place.type, *[ir.IntType(32)] * 3])
+    call = builder.module.declare_intrinsic("llvm.prefetch.p0", fnty=kind)
+    to_write, near, data = (ir.IntType(32)(value) for value in (1, 3, 1))
+    return builder.call(call, [place, to_write, near, data])
 
 
-@intrinsic
-def spread(context: BaseContext, array: types.Array, index: types.Integer) -> Any:
+@_emitted(VECTOR, None, types.intp)
+def spread(builder: ir.IRBuilder, array: ir.Value, index: ir.Value) -> ir.Value:
     """A vector filled with `array[index]`; negative indices are not supported."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        array, index = arguments
-        number = builder.load(builder.gep(builder.extract_value(array, 4), [index]))
-        return _filled(builder, number)
-
-    return VECTOR(array, types.intp), code
+    number = builder.load(builder.gep(builder.extract_value(array, 4), [index]))
+    return _filled(builder, number)
 
 
-@intrinsic
-def store(context: BaseContext, array: types.Array, index: types.Integer, vector: _Vector) -> Any:
+@_emitted(types.void, None, types.intp, VECTOR)
+def store(builder: ir.IRBuilder, array: ir.Value, index: ir.Value, vector: ir.Value) -> ir.Value:
     """Write a vector to `array` from `index` on."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        array, index, vector = arguments
-        builder.store(vector, _place(builder, array, index), align=4)
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, vector), code
+    return builder.store(vector, _place(builder, array, index), align=4)
 
 
-@intrinsic
-def splat(context: BaseContext, number: types.Float) -> Any:
-    """A vector of one number."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        return _filled(builder, arguments[0])
-
-    return VECTOR(types.float32), code
-
-
-@intrinsic
-def fma(context: BaseContext, x: _Vector, y: _Vector, z: _Vector) -> Any:
+@_emitted(VECTOR, VECTOR, VECTOR, VECTOR)
+def fma(builder: ir.IRBuilder, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
     """Fused multiply-add: x y + z, rounded once."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        x, y, z = arguments
-        return builder.fadd(builder.fmul(x, y, flags=("contract",)), z, flags=("contract",))
-
-    return VECTOR(VECTOR, VECTOR, VECTOR), code
+    return builder.fadd(builder.fmul(x, y, flags=("contract",)), z, flags=("contract",))
 
 
-@intrinsic
-def quotient(context: BaseContext, x: _Vector, y: _Vector) -> Any:
+@_emitted(VECTOR, VECTOR, VECTOR)
+def quotient(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     """Elementwise x divided by y, rounded correctly."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        return builder.fdiv(*arguments)
-
-    return VECTOR(VECTOR, VECTOR), code
+    return builder.fdiv(x, y)
 
 
-@intrinsic
-def root(context: BaseContext, x: _Vector) -> Any:
+@_emitted(VECTOR, VECTOR)
+def root(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """Elementwise square root, rounded correctly."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        kind = ir.FunctionType(_FLOATS, [_FLOATS])
-        name = f"llvm.sqrt.v{LANES}f32"
-        return builder.call(builder.module.declare_intrinsic(name, fnty=kind), arguments)
-
-    return VECTOR(VECTOR), code
+    kind = ir.FunctionType(_FLOATS, [_FLOATS])
+    name = f"llvm.sqrt.v{LANES}f32"
+    return builder.call(builder.module.declare_intrinsic(name, fnty=kind), [x])
 
 
-@intrinsic
-def total(context: BaseContext, x: _Vector) -> Any:
+@_emitted(types.float32, VECTOR)
+def total(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """The sum of a vector's numbers, in a fixed order."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        (parts,) = arguments
-        half = LANES
-        while half > 1:  # add the upper half to the lower one
-            half //= 2
-            kind = ir.VectorType(ir.IntType(32), LANES)
-            order = [(lane + half) % LANES for lane in range(LANES)]
-            upper = builder.shuffle_vector(parts, parts, ir.Constant(kind, order))
-            parts = builder.fadd(parts, upper)
-        return builder.extract_element(parts, ir.IntType(32)(0))
-
-    return types.float32(VECTOR), code
+    half = LANES
+    while half > 1:  # add the upper half to the lower one
+        half //= 2
+        kind = ir.VectorType(ir.IntType(32), LANES)
+        order = [(lane + half) % LANES for lane in range(LANES)]
+        x = builder.fadd(x, builder.shuffle_vector(x, x, ir.Constant(kind, order)))
+    return builder.extract_element(x, ir.IntType(32)(0))
 
 
-@intrinsic
-def larger(context: BaseContext, x: _Vector, y: _Vector) -> Any:
+@_emitted(VECTOR, VECTOR, VECTOR)
+def larger(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     """Elementwise maximum; y where one of the two numbers is NaN."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        x, y = arguments
-        return builder.select(builder.fcmp_ordered(">", x, y), x, y)
-
-    return VECTOR(VECTOR, VECTOR), code
+    return builder.select(builder.fcmp_ordered(">", x, y), x, y)
 
 
-@intrinsic
-def where_equal(context: BaseContext, x: _Vector, y: _Vector, z: _Vector) -> Any:
+@_emitted(VECTOR, VECTOR, VECTOR, VECTOR)
+def where_equal(builder: ir.IRBuilder, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
     """Elementwise z where x equals y, else 0."""
-
-    def code(context, builder, signature, arguments):  # noqa: ANN001, ANN202
-        x, y, z = arguments
-        zeros = ir.Constant(_FLOATS, [0.0] * LANES)
-        return builder.select(builder.fcmp_ordered("==", x, y), z, zeros)
-
-    return VECTOR(VECTOR, VECTOR, VECTOR), code
+    zeros = ir.Constant(_FLOATS, [0.0] * LANES)
+    return builder.select(builder.fcmp_ordered("==", x, y), z, zeros)

@@ -28,8 +28,8 @@ from clustered_fl.engine.convolution_kernels import (
     block,
     correlate_row,
     pitch,
-    row_products,
 )
+from clustered_fl.engine.convolution_kernels import weight_gradient as direct_gradient
 from clustered_fl.engine.dense_kernels import compiled
 from clustered_fl.engine.vectors import LANES, fma, load, splat, spread, store
 from clustered_fl.models.numerics import NUMERICS
@@ -84,114 +84,90 @@ def room(channels: int, outputs: int, side: int, batch: int) -> int:
 
 @compiled
 def correlate(
-    source: ndarray,
-    images: Images,
-    weights: ndarray,
-    kernels: Kernels,
-    bias: ndarray,
-    batch: int,
-    out: ndarray,
-    result: Images,
-    scratch: ndarray,
+    images: Images, kernels: Kernels, bias: ndarray, batch: int, result: Images, scratch: ndarray
 ) -> None:
     """As `convolution_kernels.correlate`, with `room` in `scratch`.
 
     Kernels may be read up to a vector beyond their end.
     """
-    sums, row = _at(images, 0, ROWS), pitch(result.width, 0, batch)
+    sums, row = _at(images, scratch, 0, ROWS, 0), pitch(result.width, 0, batch)
     end = images.channels * ROWS * images.pitch
-    products = Images(end, kernels.outputs, ROWS, result.width, 0, row)
+    products = Images(scratch, end, kernels.outputs, ROWS, result.width, 0, row)
     end += kernels.outputs * ROWS * row
-    _sum_kernels(weights, kernels, images.channels, scratch[end:])
+    _sum_kernels(kernels, images.channels, scratch[end:])
     for y in range(0, result.height, RESULTS):
         for n in range(0, ROWS, RESULTS):
             rows, some = (y - images.margin, images.pitch), IMAGE[n : n + RESULTS]
             place = n * images.pitch, images.pitch, ROWS * images.pitch
-            _sum_rows(source, images, some, rows, scratch[:0], scratch, place, RESULTS)
-        _multiply(scratch, sums, end, kernels, batch, products)
+            _sum_rows(images, some, rows, scratch[:0], scratch, place, RESULTS)
+        _multiply(sums, end, kernels, batch, products)
         rows = 0, result.width * batch
         first = result.first + y * result.pitch + result.margin * batch
         place, wanted = (first, result.pitch, result.height * result.pitch), result.height - y
-        _sum_rows(scratch, products, PRODUCTS, rows, bias, out, place, wanted)
+        _sum_rows(products, PRODUCTS, rows, bias, result.buffer, place, wanted)
 
 
 @compiled
-def _multiply(scratch, sums, first, kernels, batch, products):  # noqa: ANN001, ANN202
+def _multiply(sums, first, kernels, batch, products):  # noqa: ANN001, ANN202
     """Correlate each sum of rows with the same sum of the kernels, which begin at `first`."""
     size, zero = sums.channels * TAPS, float32(0)
     if kernels.column < 0:
         first += TAPS - 1
     for n in range(ROWS):
-        own = Kernels(first, kernels.outputs, size, TAPS, 0, kernels.column)
+        own = Kernels(sums.buffer, first, kernels.outputs, size, TAPS, 0, kernels.column)
         for o in range(0, kernels.outputs, BLOCK):
             outputs, start = block(o, kernels.outputs), (zero, zero, zero)
-            what = scratch, n * sums.pitch, sums, scratch, own, outputs, start, (0, 1), batch
-            correlate_row(what, scratch, products.first + n * products.pitch, products)
+            what = sums, own, outputs, start, (0, 1), batch, products
+            correlate_row(n * sums.pitch, products.first + n * products.pitch, what)
         first += kernels.outputs * size
 
 
 @compiled
 def weight_gradient(
-    values: ndarray,
-    images: Images,
-    slopes: ndarray,
-    grad: Images,
-    batch: int,
-    out: ndarray,
-    scratch: ndarray,
+    images: Images, grad: Images, batch: int, out: ndarray, scratch: ndarray
 ) -> None:
     """As `convolution_kernels.weight_gradient`, with `room` in `scratch`."""
     tiles, none = -(-grad.height // RESULTS), scratch[:0]
     length, size = images.channels * tiles * images.pitch, grad.channels * tiles * grad.pitch
     middle, end = RESULTS * length, RESULTS * (length + size)
-    shape = ROWS, grad.channels, images.channels, TAPS
+    shape = ROWS, grad.channels, images.channels, 1, TAPS
     products = scratch[end : end + ROWS * grad.channels * images.channels * TAPS].reshape(shape)
     for n in range(0, ROWS, RESULTS):
         for t in range(tiles):
             rows = t * RESULTS - images.margin, images.pitch
             place = t * images.pitch, length, tiles * images.pitch
-            _sum_rows(values, images, IMAGE[n : n + RESULTS], rows, none, scratch, place, RESULTS)
+            _sum_rows(images, IMAGE[n : n + RESULTS], rows, none, scratch, place, RESULTS)
             rows = t * RESULTS, grad.pitch
             place = middle + t * grad.pitch, size, tiles * grad.pitch
-            _sum_rows(slopes, grad, SLOPE[n : n + RESULTS], rows, none, scratch, place, RESULTS)
+            _sum_rows(grad, SLOPE[n : n + RESULTS], rows, none, scratch, place, RESULTS)
         for m in range(RESULTS):
-            inputs, outputs = _at(images, m * length, tiles), _at(grad, middle + m * size, tiles)
-            _row_gradient(scratch, inputs, outputs, batch, products[n + m])
+            inputs = _at(images, scratch, m * length, tiles, 0)
+            outputs = _at(grad, scratch, middle + m * size, tiles, grad.margin)
+            direct_gradient(inputs, outputs, batch, products[n + m])
     _sum_products(products, out)
 
 
 @compiled
-def _row_gradient(scratch, images, grad, batch, out):  # noqa: ANN001, ANN202
-    """Write the products of slopes and images, both sums of rows, to `out` [O, C, 5]."""
-    for o in range(0, grad.channels, BLOCK):
-        outputs = block(o, grad.channels)
-        for c in range(images.channels):
-            rows = out[outputs[0], c], out[outputs[1], c], out[outputs[2], c]
-            what = scratch, images, c, images.margin, scratch, grad, outputs, batch
-            row_products(*what, rows)
-
-
-@compiled
 def _sum_products(products, out):  # noqa: ANN001, ANN202
-    """Write the gradient [O, C, 5, 5] of the kernels, given that of their sums [8, O, C, 5]."""
+    """Write the gradient [O, C, 5, 5] of the kernels, given that of their sums [8, O, C, 1, 5]."""
     for o in range(out.shape[0]):
         for c in range(out.shape[1]):
             for row in range(TAPS):
                 for column in range(TAPS):
                     found = float32(0)
                     for n in range(ROWS):
-                        found += KERNEL[n, row] * products[n, o, c, column]
+                        found += KERNEL[n, row] * products[n, o, c, 0, column]
                     out[o, c, row, column] = found
 
 
 @compiled
-def _at(images: Images, first: int, height: int) -> Images:
+def _at(images: Images, buffer: ndarray, first: int, height: int, margin: int) -> Images:
     """The same layout at another place, with another number of rows."""
-    return Images(first, images.channels, height, images.width, images.margin, images.pitch)
+    return Images(buffer, first, images.channels, height, images.width, margin, images.pitch)
 
 
 @compiled
-def _sum_rows(source, images, some, rows, bias, out, place, wanted):  # noqa: ANN001, ANN202
+def _sum_rows(images, some, rows, bias, out, place, wanted):  # noqa: ANN001, ANN202
     """Write four weighted sums of each channel's rows, plus bias if there is one.
 
     `some` has their factors [4, number of rows]. `rows` are the first row, and the numbers to read
@@ -208,7 +184,7 @@ def _sum_rows(source, images, some, rows, bias, out, place, wanted):  # noqa: AN
             a = b = c = d = start
             at, put = row + i, to + channel * onwards + i
             for n in range(first, last):
-                x = load(source, at)
+                x = load(images.buffer, at)
                 a, b = fma(spread(fa, n), x, a), fma(spread(fb, n), x, b)
                 c, d = fma(spread(fc, n), x, c), fma(spread(fd, n), x, d)
                 at += images.pitch
@@ -222,7 +198,7 @@ def _sum_rows(source, images, some, rows, bias, out, place, wanted):  # noqa: AN
 
 
 @compiled
-def _sum_kernels(weights, kernels, channels, out):  # noqa: ANN001, ANN202
+def _sum_kernels(kernels, channels, out):  # noqa: ANN001, ANN202
     """Write the sums of the kernels' rows [8, outputs, channels, 5], columns in stored order."""
     left, place = min(0, kernels.column * (TAPS - 1)), 0
     for n in range(ROWS):
@@ -231,7 +207,7 @@ def _sum_kernels(weights, kernels, channels, out):  # noqa: ANN001, ANN202
                 found = splat(float32(0))
                 at = kernels.first + left + o * kernels.output + c * kernels.channel
                 for row in range(TAPS):
-                    found = fma(spread(KERNEL[n], row), load(weights, at), found)
+                    found = fma(spread(KERNEL[n], row), load(kernels.weights, at), found)
                     at += kernels.row
                 store(out, place, found)  # the next kernel overwrites what is beyond five columns
                 place += TAPS

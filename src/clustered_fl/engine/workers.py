@@ -68,9 +68,9 @@ class Worker:
         if workload.settings.layers == "last":
             for parameter in parameters[:-2]:  # all but a weight and a bias
                 parameter.requires_grad_(False)
+        accelerate(self.network)
         if isinstance(workload.task, ReconstructionTask) and workload.task.reconstruction == 0:
             self.network.decoder = _NoImages()
-        accelerate(self.network)
 
     def load(self, model: Tensor, training: bool = False) -> nn.Module:
         """Load the parameters `model` [P]; InputError if they are not finite."""
@@ -94,11 +94,19 @@ class Worker:
 
 
 class Workers:
-    """A pool of threads, each with its own networks; InputError if the number is below 1."""
+    """A pool of threads, each with its own networks.
+
+    Raises: InputError if the number is below 1, or only the last layer of a decoder would train.
+    """
 
     def __init__(self, workload: Workload, number: int) -> None:
         if number < 1:
             raise InputError(f"workers = {number}; allowed are numbers from 1")
+        if workload.settings.layers == "last" and isinstance(workload.task, ReconstructionTask):
+            raise InputError(
+                "layers = last trains a classifier's last layer; in a network that reconstructs "
+                "images it is the decoder's. Train all layers, or use another network"
+            )
         self.workload, self.number = workload, number
         workload.network  # noqa: B018  built here, because threads share the random state
         self._local = threading.local()

@@ -16,7 +16,7 @@ from clustered_fl.engine import checkpoint
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.task import build_task
 from clustered_fl.engine.training import Engine
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.errors import InputError, InterruptionError
 from clustered_fl.files import digest
 from clustered_fl.jobs.device import prepared
@@ -48,7 +48,7 @@ def build_engine(
     require_fit(**model)
     build = partial(build_model, **model)
     local = call(LocalSettings, "local training", config["training"])
-    return Engine(build, task, federation, local, config["seed"], device, workers)
+    return Engine(Workload(build, task, federation, local, config["seed"], device), workers)
 
 
 def begin(config: Config, engine: Engine, grouping: Relatedness | None = None) -> Run:

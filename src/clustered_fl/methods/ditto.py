@@ -7,10 +7,10 @@ Only the change of w is returned. Clients are tested on their own models.
 """
 
 from dataclasses import replace
+from functools import lru_cache
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
-from torch import Tensor
 
 from clustered_fl.engine.compiled import Compiled
 from clustered_fl.engine.sequential import Sequential
@@ -43,7 +43,8 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
     now = trained(state, engine, settings, number)
     rows = observe(state, now, engine, settings)
     places = [1 + client for client in now.clients]
-    local = pulled(engine, settings.penalty, state.models[0])
+    local = pulled(engine, engine.path, settings.penalty)
+    local.centre = state.models[0]
     state.models[places] += local.train(list(state.models[places]), now.clients, number)[0]
     aggregate(state, now, engine, settings.weighting)
     return state, rows
@@ -54,12 +55,14 @@ def before_scores(state: State, engine: Engine, settings: Settings, number: int)
     apart(state)
 
 
-def pulled(engine: Engine, penalty: float, centre: Tensor) -> Sequential:
-    """Local training that is pulled towards `centre` [P], wherever a client starts.
+@lru_cache(maxsize=1)
+def pulled(engine: Engine, path: str, penalty: float) -> Sequential:
+    """Local training that is pulled towards its `centre` [P], wherever a client starts.
 
     FedProx, which every path has, pulls towards the start. The compiled and the sequential path can
-    be given another centre; on a GPU clients train one by one.
+    be given another centre; with any other `path`, clients train one by one.
     """
-    settings = replace(engine.settings, proximal=penalty)
-    path = Compiled if engine.path == "compiled" else Sequential
-    return path(replace(engine.workload, settings=settings), engine.workers, centre)
+    workload = replace(engine.workload, settings=replace(engine.settings, proximal=penalty))
+    workload.network  # noqa: B018  built here, because threads share the random state
+    kind = Compiled if path == "compiled" else Sequential
+    return kind(workload, engine.workers)

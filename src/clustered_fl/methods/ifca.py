@@ -92,8 +92,7 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
 def _of_last_layer(engine: Engine) -> Engine:
     """The same engine, but training only the last layer."""
     settings = replace(engine.settings, layers="last")
-    same = (engine.workload.build, engine.task, engine.federation)
-    return Engine(*same, settings, engine.seed, engine.device, engine.workers.number)
+    return Engine(replace(engine.workload, settings=settings), engine.workers.number)
 
 
 def before_scores(state: State, engine: Engine, settings: Settings, number: int) -> None:

@@ -17,7 +17,7 @@ from clustered_fl.data.federation import Federation
 from clustered_fl.engine.equivalents import classifying
 from clustered_fl.engine.inner_products import gram, inner_products
 from clustered_fl.engine.training import Engine
-from clustered_fl.engine.workload import LocalSettings
+from clustered_fl.engine.workload import LocalSettings, Workload
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.profiles.network import Profiler, classifier
 
@@ -71,9 +71,8 @@ def updates(
     clients = Federation(tuple(rows), (rows[0],), own, label_maps, own)
     task, place = profiler.task(images, labels), torch.device(profiler.device)
     side = images.shape[-1]
-    engine = Engine(
-        lambda: classifying(profiler.build(), side), task, clients, settings, seed, place
-    )
+    given = task, clients, settings, seed, place
+    engine = Engine(Workload(lambda: classifying(profiler.build(), side), *given))
     model = parameters_to_vector(classifier(profiler.network(rounds)).parameters()).detach()
     now = profiler.rounds if rounds is None else rounds
     found = torch.empty(len(rows), len(model), device=place)
