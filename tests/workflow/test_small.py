@@ -314,7 +314,7 @@ def test_a_failed_run_is_told_in_one_sentence_and_stops_no_other(complete):
         records = [f"results/demo/runs/{name}/seed0/record.json" for name in ("bad", "good")]
         code, text = complete.snakemake("--cores", "1", *records)
     assert code == 1
-    sentence = "error: client 0 has non-finite parameters after round 0; a learning rate below 1000"
+    sentence = "error: client 0 has non-finite parameters after round 1; a learning rate below 1000"
     assert sentence in text.partition("A job failed.")[2]
     assert "Traceback" not in text
     assert [(complete.root / record).exists() for record in records] == [False, True]
