@@ -127,10 +127,8 @@ def gap_after(evidence: Evidence, of: Run, rounds: int) -> Measured:
     Args:
         rounds: number of rounds.
     """
-    frame, read = (
-        evidence.run(of).frame,
-        {"gap": "gap_update", "correct bipartition": "correct_update"},
-    )
+    frame = evidence.run(of).frame
+    read = {"gap": "gap_update", "correct bipartition": "correct_update"}
     return {key: float(curves.at_round(frame, name, rounds).mean()) for key, name in read.items()}
 
 

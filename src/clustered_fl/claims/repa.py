@@ -99,11 +99,6 @@ def _curves(evidence: Evidence, names: list[str], clusters: list[int]) -> pd.Dat
     return table.pivot_table(index="clusters", columns="method", values="uniformity")
 
 
-def _share(evidence: Evidence, name: str, clusters: list[int]) -> pd.Series:
-    table = _curves(evidence, [name], clusters)
-    return table[name] / table["distribution given"]
-
-
 def share_of_optimum(
     evidence: Evidence, of: Grouping, clusters: list[int], take: Summary
 ) -> Measured:

@@ -62,10 +62,12 @@ Rule = Sgd | Adam
 
 def after(rule: Rule, steps: int) -> Rule:
     """The rule for the step that follows `steps` steps; for compiled code only."""
+    raise NotImplementedError
 
 
 def move(weights: Weights, i: int, parameters: VECTOR, gradient: VECTOR, rule: Rule) -> None:
     """Write the `parameters` from `i` on after a step; for compiled code only."""
+    raise NotImplementedError
 
 
 @njit
