@@ -167,6 +167,11 @@ def test_the_small_ledger_passes(checked):
             "run one at scale demo: momentum is a setting of sgd; drop it, or use optimiser: sgd",
         ),
         (
+            "runs/one/training",
+            RUN["training"] | {"optimiser": "adam", "decay": 0.99},
+            "run one at scale demo: decay is a setting of sgd; drop it, or use optimiser: sgd",
+        ),
+        (
             "runs/one/method",
             {"name": "one_shot"},
             "run one at scale demo: the method needs a grouping: `grouping:` of the run, or",

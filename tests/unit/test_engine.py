@@ -199,6 +199,17 @@ def test_one_step_gradient_equals_the_literal_loop(path: str, name: str, options
     assert torch.allclose(losses, reference, rtol=1e-5)
 
 
+@pytest.mark.parametrize("path", PATHS)
+def test_a_learning_rate_decays_from_round_to_round(path: str) -> None:
+    settings = {"epochs": 2, "batch_size": 10, "momentum": 0.5}
+    decaying = make_engine("mlp", LocalSettings(**settings, lr=0.5, decay=0.5), path=path)
+    constant = make_engine("mlp", LocalSettings(**settings, lr=0.0625), path=path)
+    start, clients = decaying.initial_model().repeat(3, 1), [0, 1, 2]
+    first = decaying.train(start, clients, 0)[0].clone()
+    assert torch.equal(decaying.train(start, clients, 3)[0], constant.train(start, clients, 3)[0])
+    assert torch.equal(decaying.train(start, clients, 0)[0], first)
+
+
 @pytest.mark.parametrize("settings", ROUNDS)
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_paths_say_what_they_train(name: str, settings: str) -> None:

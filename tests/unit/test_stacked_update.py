@@ -10,10 +10,11 @@ from clustered_fl.engine.sequential import Update
 from clustered_fl.engine.stacked_update import STRETCH, StackedUpdate, norms
 from clustered_fl.engine.workload import LocalSettings
 
-CLIENTS, SIZE, STEPS = 4, 3000, 5
+CLIENTS, SIZE, STEPS, ROUND = 4, 3000, 5, 3
 CHANGES = {
     "plain": {},
     "momentum": {"momentum": 0.9},
+    "decay": {"decay": 0.5},
     "fedprox": {"proximal": 0.1},
     "clip": {"clip": 0.5},
     "momentum, fedprox": {"momentum": 0.5, "proximal": 0.1},
@@ -22,7 +23,7 @@ CHANGES = {
     "adam, fedprox": {"optimiser": "adam", "proximal": 0.1},
     "adam, fedprox, clip": {"optimiser": "adam", "proximal": 0.1, "clip": 0.5},
 }
-PASSES = dict(zip(CHANGES, (1, 2, 3, 3, 4, 6, 2, 4, 6), strict=True))
+PASSES = dict(zip(CHANGES, (1, 2, 1, 3, 3, 4, 6, 2, 4, 6), strict=True))
 """As the docstring of the module says, the writing of the gradient not counted."""
 
 
@@ -37,7 +38,9 @@ def drawn(number: int, *shape: int) -> Tensor:
 def made(name: str) -> tuple[StackedUpdate, Tensor, Tensor, Tensor]:
     """An optimiser with the memory that it works on: models, start and gradient."""
     memory = [torch.zeros(CLIENTS, SIZE) for _ in range(3)]
-    return (StackedUpdate(local(name), *memory), *memory)
+    update = StackedUpdate(local(name), *memory)
+    update.reset(ROUND)
+    return (update, *memory)
 
 
 def taken(update: StackedUpdate, models: Tensor, start: Tensor, gradient: Tensor) -> Tensor:
@@ -55,7 +58,7 @@ def taken(update: StackedUpdate, models: Tensor, start: Tensor, gradient: Tensor
 def test_steps_are_those_of_each_client_by_itself(name: str) -> None:
     start, found = drawn(0, CLIENTS, SIZE), taken(*made(name))
     for client in range(CLIENTS):
-        model, plain = start[client].clone(), Update(local(name), start[client])
+        model, plain = start[client].clone(), Update(local(name), start[client], ROUND)
         for number in range(min(STEPS, client + 2)):
             plain.step(model, drawn(1 + number, CLIENTS, SIZE)[client])
         error = (found[client] - model).norm() / (model - start[client]).norm()
@@ -66,7 +69,7 @@ def test_steps_are_those_of_each_client_by_itself(name: str) -> None:
 def test_a_second_round_remembers_nothing(name: str) -> None:
     update, *memory = made(name)
     first = taken(update, *memory)
-    update.reset()
+    update.reset(ROUND)
     assert torch.equal(taken(update, *memory), first)
 
 

@@ -121,12 +121,13 @@ class Compiled(Sequential):
     def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
         workload, own = self.workload, self._loaded(start)
         label_map = workload.federation.label_maps[client]
+        rule = self._rule._replace(rate=np.float32(workload.settings.rate(round_)))
         for epoch in range(workload.settings.epochs):
             rows = workload.order(client, round_, epoch)
             samples = rows, label_map[self._labels[rows]], workload.settings.batch_size
             key = workload.dropout_key(client, round_, epoch)
             how = own.plan.layers, own.buffers, self._data
-            loss = train_epoch(*how, *samples, self._rule, key, epoch)
+            loss = train_epoch(*how, *samples, rule, key, epoch)
         own.moved(start, out)
         out[self._size :] = 0
         return loss / len(rows)

@@ -20,13 +20,13 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 class Update:
-    """One round's optimiser on one client's flat parameters [P].
+    """The optimiser of round `round_` on one client's flat parameters [P].
 
     Its state starts empty; FedProx pulls towards the `start` models.
     """
 
-    def __init__(self, settings: LocalSettings, start: Tensor) -> None:
-        self.settings, self.start = settings, start
+    def __init__(self, settings: LocalSettings, start: Tensor, round_: int) -> None:
+        self.settings, self.start, self.rate = settings, start, settings.rate(round_)
         self.velocity = torch.zeros_like(start) if settings.momentum else None
         self._adam: torch.optim.Adam | None = None
 
@@ -44,12 +44,12 @@ class Update:
             return
         if self.velocity is not None:
             direction = self.velocity.mul_(settings.momentum).add_(gradient)
-        model.add_(direction, alpha=-settings.lr)
+        model.add_(direction, alpha=-self.rate)
 
     def _step_adam(self, model: Tensor, gradient: Tensor) -> None:
         """A step of Adam; fused, it allocates nothing and takes a quarter of the time."""
         if self._adam is None:
-            self._adam = torch.optim.Adam([model], self.settings.lr, BETAS, EPSILON, fused=True)
+            self._adam = torch.optim.Adam([model], self.rate, BETAS, EPSILON, fused=True)
         model.grad = gradient
         self._adam.step()
 
@@ -89,7 +89,8 @@ class Sequential:
         """Write one client's update to `out` [P]; returns the mean loss of its last epoch."""
         work, worker = self.workload, self.workers.own()
         network = worker.load(start, training=True)
-        update = Update(work.settings, start if self.centre is None else self.centre)
+        centre = start if self.centre is None else self.centre
+        update = Update(work.settings, centre, round_)
         for epoch in range(work.settings.epochs):
             total, terms = torch.zeros((), device=work.device), 0
             key = torch.tensor(work.dropout_key(client, round_, epoch))

@@ -202,7 +202,7 @@ class Stack:
         torch.stack(list(start), out=self._start[:n])
         self._start[n:] = 0
         self._models.copy_(self._start)
-        self._update.reset()
+        self._update.reset(round_)
         for each in (self._losses, self._terms, self._counter):
             each.zero_()
         for _ in range(len(table)):

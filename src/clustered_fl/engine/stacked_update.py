@@ -41,7 +41,7 @@ def norms(rows: Tensor) -> Tensor:
 
 
 class StackedUpdate:
-    """One round's optimiser on `models` [K, P], in place.
+    """The optimiser of one round after another on `models` [K, P], in place.
 
     Its memory never moves, as a captured graph requires.
 
@@ -58,12 +58,13 @@ class StackedUpdate:
         self._settings, self._models, self._start = settings, models, start
         self._gradient = gradient
         self._velocity = torch.zeros_like(models) if settings.momentum else None
+        self._rate = models.new_tensor(settings.lr)
         self._adam = None
         if settings.optimiser == "adam":
             self._adam = torch.optim.Adam([models], settings.lr, fused=True, capturable=True)
             models.grad = gradient
             self._adam.step()  # allocates its state, which must exist before a capture
-            self.reset()
+        self.reset(0)
 
     @property
     def state(self) -> list[Tensor]:
@@ -71,8 +72,9 @@ class StackedUpdate:
         held = [*self._adam.state[self._models].values()] if self._adam else []
         return held if self._velocity is None else [*held, self._velocity]
 
-    def reset(self) -> None:
-        """Set the state to that before the first step."""
+    def reset(self, round_: int) -> None:
+        """Set the state to that before the first step of a round."""
+        self._rate.fill_(self._settings.rate(round_))
         for each in self.state:
             each.zero_()
 
@@ -95,4 +97,4 @@ class StackedUpdate:
         if self._velocity is not None:
             torch.add(gradient, self._velocity, alpha=settings.momentum, out=self._velocity)
             gradient = self._velocity
-        self._models.addcmul_(gradient, active * -settings.lr)
+        self._models.addcmul_(gradient, active * -self._rate)

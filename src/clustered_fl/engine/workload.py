@@ -31,6 +31,7 @@ class LocalSettings:
         epochs: passes over the client's data per round.
         batch_size: a client with fewer samples uses all of them as one batch.
         lr: learning rate.
+        decay: factor of the learning rate from one round to the next.
         momentum: of SGD; the buffer is reset in every round.
         proximal: mu of FedProx, whose loss has the term mu/2 |theta - start|^2.
         clip: largest norm of a gradient, None for no limit.
@@ -41,6 +42,7 @@ class LocalSettings:
     epochs: int = Field(ge=1)
     batch_size: int = Field(ge=1)
     lr: float = Field(gt=0)
+    decay: float = Field(default=1.0, gt=0, le=1)
     momentum: float = Field(default=0.0, ge=0, lt=1)
     proximal: float = Field(default=0.0, ge=0)
     clip: float | None = Field(default=None, gt=0)
@@ -48,8 +50,13 @@ class LocalSettings:
     layers: Literal["all", "last"] = "all"
 
     def __post_init__(self) -> None:
-        if self.optimiser == "adam" and self.momentum:
-            raise InputError("momentum is a setting of sgd; drop it, or use optimiser: sgd")
+        for name, unused in (("momentum", 0), ("decay", 1)):
+            if self.optimiser == "adam" and getattr(self, name) != unused:
+                raise InputError(f"{name} is a setting of sgd; drop it, or use optimiser: sgd")
+
+    def rate(self, round_: int) -> float:
+        """Learning rate of a round, counted from 0."""
+        return self.lr * self.decay**round_
 
 
 @dataclass(frozen=True)

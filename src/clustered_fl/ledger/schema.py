@@ -64,7 +64,7 @@ class Configuration(Strict):
     federation: dict[str, Any] = Field(description="kind and its settings")
     model: dict[str, Any] = Field(description="name and its settings")
     training: dict[str, int | float | Word | None] = Field(
-        description="epochs, batch_size, lr, momentum, clip, proximal, optimiser, layers"
+        description="epochs, batch_size, lr, decay, momentum, clip, proximal, optimiser, layers"
     )
     method: dict[str, Any] = Field(description="name and its settings")
     grouping: str | None = Field(
