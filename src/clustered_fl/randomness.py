@@ -1,4 +1,4 @@
-"""Every random draw comes from a generator named by what it is for.
+"""Every random draw comes from a generator keyed by its purpose.
 
 A draw depends on (seed, purpose, numbers) and on nothing else, so adding a run, a client or a round
 changes no other draw, and a resumed run continues with the draws it would have made.

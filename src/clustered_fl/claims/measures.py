@@ -115,7 +115,7 @@ def gained(evidence: Evidence, of: Run, after: int) -> Measured:
 def fairness(
     evidence: Evidence, of: list[Run], others: list[Run], beside: list[Run] = (), columns: int = 1
 ) -> Measured:
-    """Whether the variance over clients is less than that of others, in each column of a table.
+    """Whether the variance across clients is less than that of others, in each column of a table.
 
     Args:
         others: runs that are compared with ours of the same column.
@@ -144,7 +144,7 @@ def fairness(
 
 
 def _variance(evidence: Evidence, run: str) -> float:
-    """Population variance over clients at the end, in squared points."""
+    """Population variance across clients at the end, in squared points."""
     return float(evidence.run(run).clients().var(ddof=0))
 
 

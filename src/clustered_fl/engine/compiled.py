@@ -1,8 +1,8 @@
 """A client's epoch as one compiled call without Python between the operations.
 
-With ten samples and a few ten thousand parameters, PyTorch spends more time calling operations than
-executing them. The loops of `compiled_kernels` do the same arithmetic on preallocated buffers. They
-release the GIL, so threads train clients in parallel.
+With ten samples and a few tens of thousands of parameters, PyTorch spends more time calling
+operations than executing them. The loops of `compiled_kernels` do the same arithmetic on
+preallocated buffers. They release the GIL, so threads train clients in parallel.
 """
 
 from collections.abc import Callable

@@ -2,8 +2,8 @@
 
 The baseline of the literature on personalised models (Collins, Hassani, Mokhtari, Shakkottai, ICML
 2021; Cheng, Chadha, Duchi, arXiv:2108.07313): after R rounds of FedAvg every client trains the
-global model on its own data for a few epochs, and is tested on what it has then. Here the last f
-rounds of the budget are for fine-tuning: what is tested after round t is FedAvg for t - f rounds,
+global model on its own data for a few epochs, and is tested with the resulting model. Here the last
+f rounds of the budget are for fine-tuning: what is tested after round t is FedAvg for t - f rounds,
 then f rounds in which every client trains alone, for every t. No budget is favoured, and no client
 trains longer than under another method. FedAvg itself goes on from its global model as if nothing
 had been tested.

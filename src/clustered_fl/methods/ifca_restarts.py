@@ -5,7 +5,7 @@ experiments by "random initialization with multiple restarts"; their scripts for
 ten (`synthetic/run_p4_m_n.py`). Those are whole runs, and the best is the one that is nearest to
 the true parameters, which only a simulation knows. Here all initialisations share the budget: they
 train side by side for the first rounds, and the one with the smallest training loss, each client
-under its best model, is continued. What they send and receive counts.
+under its best model, is continued. The traffic of all of them is counted.
 """
 
 from dataclasses import replace

@@ -1,9 +1,9 @@
-"""Test accuracy as in FLT's tables: mean, errors, and variance over clients.
+"""Test accuracy as in FLT's tables: mean, errors, and variance across clients.
 
 Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2023), Tables I to V, and their code (`flt.py`, lines
-453-457): clients have equal weights, the variance is the population variance over clients, and the
-"std. error" is that of one run's accuracy as a binomial of its test images. The interval over seeds
-is ours; the paper does not measure variation between trainings.
+453-457): clients have equal weights, the variance is the population variance across clients, and
+the "std. error" is that of one run's accuracy as a binomial of its test images. The interval over
+seeds is ours; the paper does not measure variation between trainings.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a report shows of each thing that a ledger names: the ledger's words and what was found."""
+"""What a report shows for each entry of a ledger: the text of the ledger and the results."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What is committed of the results: of each paper its pages, pictures, tables and records.
+"""The results that are committed: the pages, pictures, tables and records of each paper.
 
 Nothing else writes to `figures/`. SVG, PDF and LaTeX are left out, because PNG and Markdown show
 the same; an archive redraws them without training.

@@ -1,4 +1,4 @@
-"""What a hosting site shows of published results: a README per paper, and one of all scales."""
+"""READMEs that a hosting site shows with published results: one per paper, one for all scales."""
 
 import os
 from collections.abc import Mapping

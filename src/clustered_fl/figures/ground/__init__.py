@@ -1,1 +1,1 @@
-"""Drawings of the comparison on the same clients."""
+"""Drawings of the benchmark."""

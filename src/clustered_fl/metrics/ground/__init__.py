@@ -1,1 +1,1 @@
-"""What the comparison of methods on the same clients needs."""
+"""Measurements for the figures and claims of the benchmark only."""

@@ -1,4 +1,4 @@
-"""Accuracy after several budgets of rounds, so that it shows which conclusions depend on one.
+"""Accuracy after several budgets of rounds, to show which conclusions depend on the budget.
 
 A single test is noisy: from one to the next the mean over forty clients changes by up to two points
 on CIFAR-10. The accuracy of a budget is the mean over the last tests until then.
