@@ -45,8 +45,10 @@ def measured(*values: float) -> list[dict[str, float]]:
     [
         ([1], "CONFIRMED"),
         ([-1], "REFUTED"),
-        ([1, 2, 3, 4, -1], "CONFIRMED"),  # the mean is 1.8, two standard errors are 1.72
-        ([1, 2, 3, 4, -2], "INCONCLUSIVE"),  # 1.6 and 2.06
+        ([1, 2, 3, 4, -0.9], "CONFIRMED"),  # the mean is 1.82, half the interval 1.80
+        ([1, 2, 3, 4, -1.1], "INCONCLUSIVE"),  # 1.78 and 1.88
+        ([1, 2, 3.6], "INCONCLUSIVE"),  # 2.20 and 2.21, which is 2.92 standard errors
+        ([1, 2, 3.4], "CONFIRMED"),  # 2.13 and 2.03
         ([3, 3, 3, 3, -1], "CONFIRMED"),
         ([-3, -3, -3, -3, 1], "REFUTED"),
         ([9, 9, 9, -1, -1], "INCONCLUSIVE"),
@@ -77,14 +79,26 @@ def spread_of(values: list[int]) -> int:
     return len(values) * sum(value**2 for value in values) - sum(values) ** 2
 
 
-def literal_verdict(values: list[int]) -> str:
-    """The rule in whole numbers: mean, four seeds in five and twice the standard error agree.
+# 95% quantiles of Student's t, by degrees of freedom, from a printed table; two for two seeds.
+QUANTILES = [2.0, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782]
+QUANTILES += [1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711]
+QUANTILES += [1.708, 1.706, 1.703, 1.701, 1.699]
 
-    |mean| >= 2 s / sqrt(n), with s the sample deviation, squared and freed of fractions.
-    """
+
+def ratio(values: list[int]) -> float:
+    """The mean in half widths of its interval t s / sqrt(n), with s the sample deviation."""
+    seeds = len(values)
+    if seeds == 1 or not spread_of(values):
+        return math.inf
+    squared = sum(values) ** 2 * (seeds - 1) / spread_of(values)
+    return squared**0.5 / QUANTILES[seeds - 2]
+
+
+def literal_verdict(values: list[int]) -> str:
+    """The rule, literally: mean, four seeds in five and the interval agree."""
     seeds, total = len(values), sum(values)
     true = sum(value > 0 for value in values)
-    if seeds > 1 and total**2 * (seeds - 1) < 4 * spread_of(values):
+    if ratio(values) < 1:
         return "INCONCLUSIVE"
     if total > 0 and 5 * true >= 4 * seeds:
         return "CONFIRMED"
@@ -92,9 +106,9 @@ def literal_verdict(values: list[int]) -> str:
 
 
 @given(values=st.lists(st.integers(-8, 8), min_size=1, max_size=30))
-def test_verdict_equals_the_rule_counted_in_whole_numbers(values):
-    # At a tie, rounding decides.
-    assume(sum(values) ** 2 * (len(values) - 1) != 4 * spread_of(values))
+def test_verdict_equals_the_literal_rule(values):
+    # At a tie, rounding decides; the table has three decimal places.
+    assume(abs(ratio(values) - 1) > 1e-3)
     assert judge(POSITIVE, measured(*values)) == literal_verdict(values)
 
 
@@ -161,8 +175,8 @@ def test_one_number_that_does_not_exist_leaves_the_claim_open():
 
 def test_text_has_means_and_ranges():
     assert text_of(measured(0.123456)) == "x 0.123"
-    assert text_of([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}]) == "a 2 (1 to 3); b 2"
-    assert text_of(measured(1.0, 1.0001)) == "x 1"
+    assert text_of([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}]) == "a 2 ± 2 (1 to 3); b 2"
+    assert text_of(measured(1.0, 1.0001)) == "x 1 ± 0.0001"
     assert text_of(measured(math.nan)) == "x nan"
     assert text_of(measured(1138.0)) == "x 1138"
     assert text_of(measured(2.5e8)) == "x 2.5e+08"
@@ -327,7 +341,7 @@ def test_a_row_says_what_was_claimed_measured_and_on_what(records_of):
         "kind": "ours",
         "statement": "s",
         "published": "p",
-        "measured": "score 0.7 (0.6 to 0.8)",
+        "measured": "score 0.7 ± 0.169 (0.6 to 0.8)",
         "holds_if": "score > 0.5",
         "seeds": 3,
         "scale": "desktop",
@@ -408,7 +422,7 @@ def test_a_setting_that_the_paper_does_not_state_is_varied(records_of, other, ve
     word = {"CONFIRMED": "CONFIRMED", "DEPENDS": "REFUTED"}.get(verdict)
     text = f"score {other} ({word})" if other else " (NOT RUN)"
     assert found["verdict"] == verdict
-    assert found["measured"] == f"score 0.8; with batch size 10: {text}"
+    assert found["measured"] == f"score 0.8 (CONFIRMED); with batch size 10: {text}"
 
 
 def test_a_claim_of_theory_is_judged_whatever_the_data(records_of, tmp_path):
@@ -486,7 +500,7 @@ def test_only_seeds_that_all_runs_have_are_compared(records_of):
     seeds = {"one": (0, 1, 2), "two": (1, 2, 3)}
     records = records_of({run: dict.fromkeys(own, 0.6) for run, own in seeds.items()})
     found = row(ledger(measure={"name": "tiny.pair", "of": ["one", "two"]}), records)
-    assert (found["seeds"], found["measured"]) == (2, "score 1; seed 1.5 (1 to 2)")
+    assert (found["seeds"], found["measured"]) == (2, "score 1; seed 1.5 ± 1 (1 to 2)")
 
 
 def test_a_sweep_is_seen_as_all_its_runs(records_of):
@@ -514,7 +528,7 @@ def test_encoders_belong_to_the_evidence_of_every_seed(records_of):
     trained = index.build([("encoder", "enc", "enc", 0, "e")])  # first, as in a plan
     records = pd.concat([trained, records_of({"one": {2: 0.9, 3: 0.9}})])
     measure = {"name": "tiny.encoders", "of": "one"}
-    assert row(ledger(measure=measure), records)["measured"] == "score 1; seed 2.5 (2 to 3)"
+    assert row(ledger(measure=measure), records)["measured"] == "score 1; seed 2.5 ± 1 (2 to 3)"
 
 
 @pytest.mark.parametrize(

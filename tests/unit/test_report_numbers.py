@@ -35,12 +35,12 @@ def read(measured: str, holds_if: str, claim=CLAIMS[0]) -> list[Reading]:
     return readings(Verdict(**EMPTY | {"measured": measured, "holds_if": holds_if}), claim)
 
 
-def number(value: float, bound: str = "") -> Number:
-    return Number("a", value, None, bound, "")
+def number(value: float, bound: str = "", interval: float = 0) -> Number:
+    return Number("a", value, interval, None, bound, "")
 
 
 def test_numbers_are_read_with_their_names_spreads_and_bounds():
-    text = "S2, f = 1 0.5 (-inf to 2e-05); at gamma 1.5 1.05e+04; FLT (C = 2) -11.1; rest nan"
+    text = "S2, f = 1 0.5 ± 0.1 (-inf to 2e-05); at gamma 1.5 1.05e+04; FLT (C = 2) -11.1; rest nan"
     (found,) = read(text, "S2, f = 1 >= 0.15 and <= 0.3; FLT (C = 2) = 0")
     assert [each.name for each in found.numbers] == [
         "S2, f = 1",
@@ -50,15 +50,18 @@ def test_numbers_are_read_with_their_names_spreads_and_bounds():
     ]
     assert [each.value for each in found.numbers[:3]] == [0.5, 10500, -11.1]
     assert found.numbers[0].spread == (-inf, 2e-5)
+    assert [each.interval for each in found.numbers] == [0.1, 0, 0, 0]
     assert [each.bound for each in found.numbers] == [">= 0.15 and <= 0.3", "", "= 0", ""]
     assert found.deciding.name == "FLT (C = 2)"
 
 
 def test_other_values_of_an_open_setting_are_read_apart():
-    text = "lead 1; with width 64: lead -2; round 8 (REFUTED); with width 128:  (NOT RUN)"
+    text = (
+        "lead 1 (CONFIRMED); with width 64: lead -2; round 8 (REFUTED); with width 128:  (NOT RUN)"
+    )
     found = read(text, "lead > 0")
     assert [(each.setting, each.verdict) for each in found] == [
-        ("", ""),
+        ("", "CONFIRMED"),
         ("width 64", "REFUTED"),
         ("width 128", "NOT RUN"),
     ]
@@ -111,10 +114,14 @@ def test_every_bound_of_the_ledgers_is_read(claim):
         ([(-inf, "> 0"), (-5.0, "> 0")], 0),
         ([(50.0, ">= 40"), (9.0, ">= 4")], 0),  # relative to the bound
         ([(7.0, ""), (1.0, "= 1")], 1),
+        ([(1.0, "= 1"), (9.0, "> 0")], 1),  # what must equal its bound has no margin
+        ([(0.9, "= 1"), (-0.05, "> 1")], 1),
+        ([(9.0, "> 0", 6.0), (0.5, "> 0", 0.1)], 0),  # in widths of intervals
+        ([(-9.0, "> 0", 6.0), (-0.5, "> 0", 0.1)], 1),
     ],
 )
 def test_the_number_that_decides(numbers, deciding):
-    own = [number(value, bound) for value, bound in numbers]
+    own = [number(*each) for each in numbers]
     assert Reading("", own, "").deciding is own[deciding]
 
 
@@ -152,8 +159,8 @@ def test_a_number_stands_with_its_unit_and_what_it_needed():
     assert with_unit(1.234, "points") == "1.23 points"
     assert with_unit(3.0, "") == "3"
     assert with_unit(-inf, "rounds") == "never"
-    told = deciding_text(Number("lead", 1.2, (1.0, 1.4), ">= 1.5", "points"))
-    assert told == "lead: 1.2 points (1 to 1.4), needed ≥ 1.5"
+    told = deciding_text(Number("lead", 1.2, 0.35, (1.0, 1.4), ">= 1.5", "points"))
+    assert told == "lead: 1.2 points ± 0.35 (1 to 1.4), needed ≥ 1.5"
 
 
 @pytest.mark.parametrize(

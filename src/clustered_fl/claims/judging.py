@@ -1,23 +1,27 @@
 """The rule that turns measured numbers and their bounds into a verdict.
 
 A seed's numbers are means over a finite test set, and a few seeds are a sample. A verdict is
-therefore given only if the mean is at least two standard errors away from the deciding bound. The
-error is over seeds; for one or two seeds it is at least three times that over test images, clients
-or rounds (`Estimate`).
+therefore given only if the confidence interval of the mean lies on one side of the deciding bound.
+The interval is Student's t over seeds. For one or two seeds it is at least as wide as the errors
+over test images, clients or rounds (`Estimate`) allow.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from clustered_fl.claims import bounds
 from clustered_fl.claims.bounds import Measured
 
 AGREEMENT = 0.8
 """Fraction of seeds that must agree with their mean."""
+LEVEL = 0.9
+"""Confidence level; a number whose true value is its bound is on a given side of it in 5%."""
 ERRORS = 2.0
-"""Least distance between the mean and the deciding bound, in standard errors."""
+"""Half the width of an interval for one or two seeds, in standard errors."""
 BETWEEN_SEEDS = 3.0
 """Standard error of a single seed, in errors of its tests, which do not show how seeds differ.
 
@@ -56,8 +60,13 @@ class Estimate(float):
 
 
 def over_rounds(values: pd.Series) -> Estimate:
-    """The mean of rounds, with the standard error that it has if they are independent."""
-    return Estimate(values.mean(), float(np.nan_to_num(values.sem())))
+    """The mean of rounds, with its standard error by batch means, about sqrt(n) of n rounds each.
+
+    Successive rounds are correlated, so that their own standard error is too small.
+    """
+    batches = np.array_split(values.to_numpy(), max(2, math.isqrt(len(values))))
+    means = pd.Series([batch.mean() for batch in batches if len(batch)])
+    return Estimate(values.mean(), float(np.nan_to_num(means.sem())))
 
 
 def since_last_test(round_: float, tested: Iterable[float]) -> Estimate:
@@ -90,15 +99,15 @@ def jackknife(statistic: Callable[[np.ndarray], float], blocks: Sequence[int]) -
 def judge(holds_if: Mapping[str, str], measured: list[Measured]) -> str:
     """CONFIRMED, REFUTED or INCONCLUSIVE for the numbers of all seeds.
 
-    CONFIRMED: true for the mean and for at least 80% of the seeds, with no bound closer than two
-    standard errors. REFUTED: false for the mean and for 80% of the seeds, with a bound missed by
-    that much. A number that must equal its bound has no margin.
+    CONFIRMED: true for at least 80% of the seeds and for the whole confidence interval of every
+    mean. REFUTED: false for 80% of the seeds, and for the whole interval of one mean. A number that
+    must equal its bound needs no interval.
     """
     mean = mean_of(measured)
     if any(np.isnan(value) for value in mean.values()):
         return "INCONCLUSIVE"
     agree = np.mean([bounds.holds(holds_if, one) for one in measured])
-    compared = list(_compared(holds_if, mean, errors_of(measured)))
+    compared = list(_compared(holds_if, mean, intervals_of(measured)))
     if all(met for met, _ in compared):
         clear = all(is_clear for _, is_clear in compared)
         return "CONFIRMED" if clear and agree >= AGREEMENT else "INCONCLUSIVE"
@@ -107,12 +116,12 @@ def judge(holds_if: Mapping[str, str], measured: list[Measured]) -> str:
 
 
 def _compared(
-    holds_if: Mapping[str, str], mean: Measured, errors: Measured
+    holds_if: Mapping[str, str], mean: Measured, intervals: Measured
 ) -> Iterator[tuple[bool, bool]]:
-    """For every comparison: whether the mean meets it, and whether the margin is clear."""
+    """For every comparison: whether the mean meets it, and whether the whole interval agrees."""
     for name, bound in holds_if.items():
         for sign, limit in bounds.parsed(bound):
-            clear = sign == "=" or abs(mean[name] - limit) >= ERRORS * errors[name]
+            clear = sign == "=" or abs(mean[name] - limit) >= intervals[name]
             yield bounds.COMPARISONS[sign](mean[name], limit), clear
 
 
@@ -146,6 +155,13 @@ def errors_of(measured: list[Measured]) -> Measured:
     return {name: max(_of_tests(values[name]), error) for name, error in errors.items()}
 
 
+def intervals_of(measured: list[Measured]) -> Measured:
+    """Half the width of the confidence interval of every mean; 0 if its error is unknown."""
+    seeds = len(measured)
+    quantile = stats.t.ppf((1 + LEVEL) / 2, seeds - 1) if seeds > FEW else ERRORS
+    return {name: float(quantile * error) for name, error in errors_of(measured).items()}
+
+
 def _over_seeds(values: Sequence[float]) -> float:
     """0 for one seed, and if a value is infinite, such as a round never reached."""
     if len(values) == 1 or not np.isfinite(values).all():
@@ -159,12 +175,13 @@ def _of_tests(values: Sequence[float]) -> float:
 
 
 def text_of(measured: list[Measured]) -> str:
-    """Means, with the range over several seeds: "gap 0.12 (0.10 to 0.15)"."""
-    parts = []
+    """Means, their intervals and the range over several seeds: "gap 0.12 ± 0.04 (0.1 to 0.15)"."""
+    parts, intervals = [], intervals_of(measured)
     for name, mean in mean_of(measured).items():
         ends = [_written(end([one[name] for one in measured])) for end in (min, max)]
+        around = f" ± {_written(half)}" if (half := intervals[name]) else ""
         spread = f" ({' to '.join(ends)})" if len({*ends}) > 1 else ""
-        parts.append(f"{name} {_written(mean)}{spread}")
+        parts.append(f"{name} {_written(mean)}{around}{spread}")
     return "; ".join(parts)
 
 

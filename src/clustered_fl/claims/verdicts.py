@@ -115,11 +115,11 @@ def _measured(
 
 
 def _text(settings: list[Setting]) -> str:
-    """The measured numbers; for other values of a setting also the verdict they would give."""
+    """The measured numbers; with several values of a setting, also the verdict of each."""
     own, *others = settings
     if not own.measured:
         return ""
-    told = [text_of(own.measured)]
+    told = [text_of(own.measured) + (f" ({own.verdict})" if others else "")]
     for other in others:
         text = text_of(other.measured) if other.measured else ""
         told.append(f"with {other.label}: {text} ({other.verdict})")

@@ -14,7 +14,7 @@ from statistics import fmean
 
 import pandas as pd
 
-from clustered_fl.claims.judging import Estimate, errors_of, judge
+from clustered_fl.claims.judging import Estimate, intervals_of, judge
 from clustered_fl.ledger.tables import Cell, Column, Row
 from clustered_fl.metrics.accuracy import binomial_error, scores_of
 from clustered_fl.metrics.ground.budgets import at_budget
@@ -60,11 +60,11 @@ class Difference(Spread):
     """By how many points of accuracy one method is ahead of another in one setting.
 
     Attributes:
-        error: standard error of the mean, see `errors_of`.
+        interval: half the width of its confidence interval, see `intervals_of`.
         word: `AHEAD`, `BEHIND` or `UNCLEAR`.
     """
 
-    error: float
+    interval: float
     word: str
 
 
@@ -165,7 +165,7 @@ def _difference(own: Score, other: Score) -> Difference | None:
     signs = {AHEAD: "> 0", BEHIND: "< 0"}
     clear = (word for word, sign in signs.items() if judge({"lead": sign}, found) == "CONFIRMED")
     values = [float(each["lead"]) for each in found]
-    return Difference(values, errors_of(found)["lead"], next(clear, UNCLEAR))
+    return Difference(values, intervals_of(found)["lead"], next(clear, UNCLEAR))
 
 
 def compared(paper: PaperEntry, records: Records) -> Comparison | None:

@@ -1,6 +1,6 @@
 """The numbers of a claim as a reader sees them: what was measured, by what bound, in which unit.
 
-`verdicts.csv` has them as text for machines, such as "lead -1.05e+04 (-inf to 3); round 8". They
+`verdicts.csv` has them as text for machines, such as "lead -1.05e+04 ± 2e+03; round 8". They
 are read from there, so that a page made of published verdicts needs no measurement again.
 """
 
@@ -16,10 +16,11 @@ from clustered_fl.report.units import unit
 from clustered_fl.report.verdicts import Verdict
 
 _VALUE = r"-?(?:inf|nan|[\d.]+(?:e[+-]\d+)?)"
-_NUMBER = re.compile(rf"(.+?) ({_VALUE})(?: \(({_VALUE}) to ({_VALUE})\))?")
+_NUMBER = re.compile(rf"(.+?) ({_VALUE})(?: ± ({_VALUE}))?(?: \(({_VALUE}) to ({_VALUE})\))?")
 _COMPARISON = r"(?:[<>]=?|=) +\S+"  # what the limit may be, `bounds.parsed` says
 _BOUND = re.compile(rf"(.+?) ({_COMPARISON}(?: and {_COMPARISON})*)")
 _OTHER = re.compile(r"; (?=with [^;]+?: )")
+_OWN = re.compile(r"(.*?)(?: \(([A-Z ]+)\))?")
 _SETTING = re.compile(r"with (.+?): (.*) \(([A-Z ]+)\)")
 _SIGNS = {">=": "≥", "<=": "≤"}
 # Beyond these, digits are counted by their power of ten, and whole numbers are written out.
@@ -31,12 +32,14 @@ class Number:
     """One measured number of a claim, the mean over its seeds.
 
     Attributes:
+        interval: half the width of its confidence interval; 0 if unknown.
         spread: least and largest over the seeds; None where all are equal or there is one.
         bound: within which the claim holds, such as ">= 0.15 and <= 0.3"; "" if it is only shown.
     """
 
     name: str
     value: float
+    interval: float
     spread: tuple[float, float] | None
     bound: str
     unit: str
@@ -47,12 +50,20 @@ class Number:
         return not self.bound or bounds.is_within(self.value, self.bound)
 
     @property
-    def margin(self) -> float:
-        """Distance from the nearest limit, relative to the limit's size if that is not 0."""
-        if isnan(self.value):
-            return inf
-        limits = [limit for _, limit in bounds.parsed(self.bound)]
-        return min(abs(self.value - limit) / (abs(limit) or 1.0) for limit in limits)
+    def distance(self) -> tuple[float, float]:
+        """Distance from the nearest limit, in half intervals and relative to the limit's size.
+
+        The first is infinite where there is no interval, which leaves the second. Both are
+        infinite for a number that had to equal its bound and does, because that is no margin.
+        """
+        limits = [
+            limit for sign, limit in bounds.parsed(self.bound) if sign != "=" or limit != self.value
+        ]
+        if isnan(self.value) or not limits:
+            return inf, inf
+        nearest = min(limits, key=lambda limit: abs(self.value - limit))
+        gap = abs(self.value - nearest)
+        return (gap / self.interval if self.interval else inf), gap / (abs(nearest) or 1.0)
 
     @property
     def needed(self) -> str:
@@ -66,7 +77,7 @@ class Reading:
 
     Attributes:
         setting: that value, "" for the ledger's own.
-        verdict: by this value alone, "" for the ledger's own.
+        verdict: by this value alone, "" if there is no other.
     """
 
     setting: str
@@ -79,8 +90,8 @@ class Reading:
         bounded = [number for number in self.numbers if number.bound]
         missed = [number for number in bounded if not number.met]
         if missed:
-            return max(missed, key=lambda number: number.margin)
-        return min(bounded, key=lambda number: number.margin, default=None)
+            return max(missed, key=lambda number: number.distance)
+        return min(bounded, key=lambda number: number.distance, default=None)
 
 
 def readings(verdict: Verdict, claim: Claim) -> list[Reading]:
@@ -97,7 +108,8 @@ def readings(verdict: Verdict, claim: Claim) -> list[Reading]:
         return _numbers(text, limits, lambda name: unit(function, name))
 
     own, *others = _OTHER.split(verdict.measured)
-    found = [Reading("", read(own), "")]
+    text, word = _OWN.fullmatch(own).groups()
+    found = [Reading("", read(text), word or "")]
     for matched in filter(None, map(_SETTING.fullmatch, others)):
         setting, text, word = matched.groups()
         found.append(Reading(setting, read(text), word))
@@ -113,9 +125,10 @@ def _numbers(text: str, limits: dict[str, str], of: Callable[[str], str]) -> lis
     """What a text lists; a part that is no number with its name is left out."""
     found = []
     for matched in filter(None, map(_NUMBER.fullmatch, text.split("; "))):
-        name, value, low, high = matched.groups()
+        name, value, half, low, high = matched.groups()
         spread = None if low is None else (float(low), float(high))
-        found.append(Number(name, float(value), spread, limits.get(name, ""), of(name)))
+        numbers = float(value), float(half or 0), spread
+        found.append(Number(name, *numbers, limits.get(name, ""), of(name)))
     return found
 
 
@@ -160,7 +173,9 @@ def span(numbers: Iterable[int]) -> str:
 
 
 def deciding_text(number: Number) -> str:
-    """The number that decides, its spread and its bound in one line, for Markdown."""
+    """The number that decides, its interval, spread and bound in one line, for Markdown."""
+    around = f" ± {plain(number.interval)}" if number.interval else ""
     spread = number.spread and f" ({plain(number.spread[0])} to {plain(number.spread[1])})"
     needed = f", needed {number.needed}"
-    return f"{number.name}: {with_unit(number.value, number.unit)}{spread or ''}{needed}"
+    value = with_unit(number.value, number.unit)
+    return f"{number.name}: {value}{around}{spread or ''}{needed}"

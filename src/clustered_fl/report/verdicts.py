@@ -7,24 +7,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 from clustered_fl.claims.consistency import JUDGED
-from clustered_fl.claims.judging import AGREEMENT
+from clustered_fl.claims.judging import AGREEMENT, LEVEL
 from clustered_fl.claims.verdicts import COLUMNS, VERDICTS
 from clustered_fl.errors import InputError
 from clustered_fl.files import require_sum
 
-_PERCENT = f"{100 * AGREEMENT:.0f}%"
+_PERCENT, _LEVEL = f"{100 * AGREEMENT:.0f}%", f"{100 * LEVEL:.0f}%"
 
 # Word -> what it says, in the order in which the report lists them.
 MEANING = dict(
     zip(
         VERDICTS,
         (
-            "The mean over seeds meets every bound by at least two standard errors, and at least "
-            f"{_PERCENT} of the seeds meet every bound without that margin. Both hold for all "
-            "tested values of unstated settings.",
-            "The mean over seeds misses a bound by at least two standard errors, and the claim "
-            f"fails for at least {_PERCENT} of the seeds, with all tested values of unstated "
-            "settings.",
+            f"The {_LEVEL} confidence interval of every mean is within its bounds, and at least "
+            f"{_PERCENT} of the seeds meet every bound. Both hold for all tested values of "
+            "unstated settings.",
+            f"The {_LEVEL} confidence interval of a mean is beyond a bound, and the claim fails "
+            f"for at least {_PERCENT} of the seeds, with all tested values of unstated settings.",
             "True with one value of a setting that the paper does not state, or that its public "
             "code contradicts, and false with another.",
             "None of these, or a number that the claim needs could not be measured.",
