@@ -124,8 +124,10 @@ def evidence(known) -> dict[str, str]:
         ("formal privacy guarantees possible", "agreement 1.00"),
         ("formal privacy guarantees possible", "accuracy changes by 0.0100"),
         ("clusters only if necessary", "50.0%, 50.0%, 0.0% of the rounds"),
-        ("varying client populations", "2 of 4 newcomers"),
-        ("varying client populations", "accuracy is 0.350, that of the trained clients 0.020"),
+        ("varying client populations", "CIFAR-10: 1 of 2 newcomers"),
+        ("varying client populations", "accuracy is 0.350, that of the trained clients 0.010"),
+        ("varying client populations", "MNIST: 1 of 2 newcomers"),
+        ("varying client populations", "accuracy is 0.350, that of the trained clients 0.030"),
     ],
 )
 def test_evidence_comes_from_the_records(evidence, name, part):

@@ -87,12 +87,13 @@ def _privacy(state: pd.DataFrame, records: Records) -> str:
 
 
 def _newcomers(state: pd.DataFrame, records: Records) -> str:
-    homes = ["cfl_fig9", "cfl_permuted"]
-    joined = [record for name in homes for record in records[name]]
-    right = [home for record in joined for home in agreement.newcomers_at_home(record)]
-    scores = [new[record["metric"]] for record in joined for new in record["newcomers"]]
-    return (
-        f"{sum(right)} of {len(right)} newcomers were routed to the leaf of their cluster; their "
-        f"accuracy is {np.mean(scores):.3f}, that of the trained clients "
-        f"{state['score'][homes].mean():.3f}"
-    )
+    parts = []
+    for data, name in {"CIFAR-10": "cfl_fig9", "MNIST": "cfl_permuted"}.items():
+        right = [home for each in records[name] for home in agreement.newcomers_at_home(each)]
+        scores = [new[each["metric"]] for each in records[name] for new in each["newcomers"]]
+        parts.append(
+            f"{data}: {sum(right)} of {len(right)} newcomers were routed to the leaf of their "
+            f"cluster; their accuracy is {np.mean(scores):.3f}, that of the trained clients "
+            f"{state['score'][name]:.3f}"
+        )
+    return ". ".join(parts)
