@@ -6,6 +6,7 @@ split of a run without splits, is NaN.
 
 from itertools import product
 from operator import sub
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -183,8 +184,8 @@ def times_fedavg(evidence: Evidence, cfl: Run, fedavg: Run, after: int | None = 
     run, other = evidence.run(cfl), evidence.run(fedavg)
     theirs = _scores_at(other.scores(), np.inf if after is None else after)
     pairs = zip(run.scores().iloc[-1], theirs, strict=True)
-    ratios = sorted(run.tested(ours) / other.tested(their) for ours, their in pairs)
-    return {"least client's ratio": ratios[0], "median": ratios[len(ratios) // 2]}
+    ratios = [run.tested(ours) / other.tested(their) for ours, their in pairs]
+    return {"least client's ratio": min(ratios), "median": median(ratios)}
 
 
 def clients_behind(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:

@@ -6,6 +6,7 @@ Source: Jamali-Rad, Abdizadeh, Singh (TNNLS 2023), section III-B4, optional part
 import numpy as np
 import pandas as pd
 
+from clustered_fl.metrics import agreement
 from clustered_fl.metrics.accuracy import at_last, client_scores
 from clustered_fl.records import index
 from clustered_fl.records.reading import load_record
@@ -24,13 +25,11 @@ def placements(runs: pd.DataFrame) -> pd.DataFrame:
     for run, seed, folder in index.each(runs):
         record = load_record(folder)
         members = at_last(client_scores(folder)).groupby(np.array(record["true_groups"])).mean()
-        truth = dict(enumerate(record["true_groups"]))
-        truth |= {each["client"]: each["true_group"] for each in record["newcomers"]}
         federation = record["config"]["federation"]
         new = federation["newcomers"] * federation["groups"]  # before those whose data changed
-        for place, each in enumerate(record["newcomers"]):
+        homes = agreement.newcomers_at_home(record)
+        for place, (each, right) in enumerate(zip(record["newcomers"], homes, strict=True)):
             kind, cluster = "new" if place < new else "changed", each["true_group"]
-            right = {truth[client] for client in each["clients"]} == {cluster}
             scores = 100 * each["accuracy"], members[cluster]
             rows.append((run, seed, each["client"], kind, cluster, right, *scores))
     return pd.DataFrame(rows, columns=list(COLUMNS))
