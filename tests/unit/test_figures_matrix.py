@@ -47,7 +47,7 @@ def test_cells_have_their_numbers_and_a_dash_where_there_is_none(axis):
 def test_a_cell_has_the_spread_of_its_seeds_below_its_value(axis):
     spreads = grid({"a": [0.0, 1.24]})
     drawn(axis, {"a": [0.0, 3.0]}, spreads, "gain")
-    assert texts(axis) == ["+0.0", "+3.0\n±1.2"]
+    assert texts(axis) == ["0.0", "+3.0\n±1.2"]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_cell_has_the_spread_of_its_seeds_below_its_value(axis):
     [
         (3.14, "+3.1"),
         (-2.06, "−2.1"),
-        (-0.01, "+0.0"),
+        (-0.01, "0.0"),
         (-13.4, "−13"),
         (9.96, "+10"),
         (51.2, "+51"),

@@ -357,12 +357,6 @@ def test_table_without_a_column_is_refused(tmp_path):
         read_verdicts(tmp_path / "verdicts.csv", "demo")
 
 
-def test_columns_of_numbers_only_are_set_flush_right():
-    rows = [["name", "ours", "alike"], ["REPA", "0.5", "0.29 (0.23)"], ["WD", "–", "–"]]
-    assert rendering.number_columns(rows) == [False, True, False]
-    assert rendering.number_columns(rows[:1]) == [False, False, False]
-
-
 STYLE = files("clustered_fl.report").joinpath("templates/style.css").read_text()
 
 

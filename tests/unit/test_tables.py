@@ -45,6 +45,20 @@ def test_markdown_has_a_row_per_row(tmp_path):
     assert {line.count("|") for line in lines} == {4}
 
 
+def test_markdown_keeps_every_digit_and_sign(tmp_path):
+    table = pd.DataFrame({"gain": tables.cells([19.71, -4.4, 71.4], "+.2f"), "of": [636.0, 1.5, 2]})
+    tables.save(table.assign(rows=[1, 867633, 2], name="-"), tmp_path, "table", NOTE)
+    lines = (tmp_path / "table.md").read_text().splitlines()
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:5]]
+    assert found == [
+        ["+19.71", "636", "1", "-"],
+        ["−4.40", "1.5", "867,633", "-"],
+        ["+71.40", "2", "2", "-"],
+    ]
+    assert [cell.endswith(":") for cell in lines[1].strip("|").split("|")] == [*[True] * 3, False]
+    assert "-4.40" in (tmp_path / "table.csv").read_text()
+
+
 def test_latex_sets_symbols_in_mathematics(saved):
     text = (saved / "table.tex").read_text()
     assert r"$\varepsilon$$_1$ $\le$ $\gamma$$_{\max}$" in text

@@ -3,11 +3,14 @@
 import html
 import re
 from collections.abc import Iterable
+from numbers import Real
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pandas.io.formats.style import Styler
 
+from clustered_fl.figures.typesetting import DASH, number, number_columns, typeset
 from clustered_fl.files import digest, replacing
 
 # Letters and signs that LaTeX sets in mathematics.
@@ -26,16 +29,31 @@ def save(table: pd.DataFrame, out: Path, name: str, note: str) -> None:
 
     The CSV holds the table alone, so that it can be read back.
     """
-    escaped = table.map(lambda cell: markdown(cell) if isinstance(cell, str) else cell)
-    escaped = escaped.rename(columns=markdown)
     contents = {
         "csv": table.to_csv(index=False, float_format="%.6g"),
-        "md": f"{escaped.to_markdown(index=False)}\n\n{markdown(note)}\n",
-        "tex": f"{_latex(table)}% {note}\n",
+        "md": f"{_markdown(table)}\n\n{markdown(note)}\n",
+        "tex": f"{_latex(_signed(table))}% {note}\n",
     }
     for suffix, content in contents.items():
         with replacing(Path(out) / f"{name}.{suffix}") as beside:
             beside.write_text(content, encoding="utf-8")
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    """Numbers are written here: tabulate would read +19.71 as 19.71 and 71.40 as 71.4."""
+    written = _signed(table).map(lambda cell: cell if isinstance(cell, str) else _number(cell))
+    sides = ["right" if each else "left" for each in number_columns(written.to_numpy().tolist())]
+    escaped = written.map(markdown).rename(columns=markdown)
+    return escaped.to_markdown(index=False, disable_numparse=True, colalign=sides)
+
+
+def _number(cell: Any) -> str:
+    return number(cell) if isinstance(cell, Real) and not isinstance(cell, bool) else str(cell)
+
+
+def _signed(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with texts as readers see them, such as −14.69."""
+    return table.map(lambda cell: typeset(cell) if isinstance(cell, str) else cell)
 
 
 def _latex(table: pd.DataFrame) -> str:
@@ -57,8 +75,8 @@ def _column_format(table: pd.DataFrame) -> str:
 
 
 def cells(values: Iterable[float], form: str = ".2f") -> list[str]:
-    """Numbers as the cells of a column, a dash where there is none."""
-    return ["–" if pd.isna(value) else format(value, form) for value in values]
+    """Numbers as the cells of a column, in ASCII for the CSV; a dash where there is none."""
+    return [DASH if pd.isna(value) else format(value, form) for value in values]
 
 
 def markdown(text: str) -> str:
@@ -71,7 +89,7 @@ def markdown(text: str) -> str:
 
 def shown(table: pd.DataFrame, caption: str = "") -> Styler:
     """The table as a page shows it: whole texts, left-aligned, no row numbers, unique or not."""
-    table = table.reset_index(drop=True)
+    table = _signed(table).reset_index(drop=True)
     # pandas would draw a name for it, and equal pages would differ.
     name = digest([table.to_csv(), caption])
     left = [("text-align", "left"), ("vertical-align", "top")]

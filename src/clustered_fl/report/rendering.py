@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from clustered_fl.figures import DEMO, SOURCES
 from clustered_fl.figures.tables import markdown
+from clustered_fl.figures.typesetting import number_columns, typeset
 from clustered_fl.ledger.resolution import merged
 from clustered_fl.records import archive
 from clustered_fl.report import comparison, numbers, scorecards, verdicts
@@ -63,6 +64,7 @@ def _environment() -> Environment:
         "slug": slug,
         "anchor": anchor,
         "markdown": markdown,
+        "typeset": typeset,
         "plain": numbers.plain,
         "with_unit": numbers.with_unit,
         "points": points,
@@ -92,13 +94,12 @@ def settings_text(value: Any) -> str:
 
 def points(value: float) -> str:
     """A difference with its sign and one digit after the point: `+1.2`, `−0.5`, `0.0`."""
-    text = f"{value:+z.1f}".replace("-", "−")
-    return "0.0" if text == "+0.0" else text
+    return typeset(f"{value:+z.1f}")
 
 
 def agreement(value: float) -> str:
     """An index with two digits after the point: `0.97`, `−0.03`, `0.00`."""
-    return f"{value:z.2f}".replace("-", "−")
+    return typeset(f"{value:z.2f}")
 
 
 def slug(word: str) -> str:
@@ -109,18 +110,3 @@ def slug(word: str) -> str:
 def anchor(heading: str) -> str:
     """Anchor that hosting sites give a Markdown heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-def number_columns(rows: Sequence[Sequence[str]]) -> list[bool]:
-    """Which columns of a table, its heading first, are set flush right: those of numbers only."""
-    body = rows[1:] or rows
-    return [all(map(_is_number, column)) for column in zip(*body, strict=True)]
-
-
-def _is_number(text: str) -> bool:
-    """Whether a table's cell is a number, or the dash for one."""
-    try:
-        float(text)
-    except ValueError:
-        return text == "–"
-    return True

@@ -12,6 +12,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from clustered_fl.figures import SMALL, WIDTH, use_style
 from clustered_fl.figures.methods import LOOKS
+from clustered_fl.figures.typesetting import typeset
 
 # Centres per client that the paper prints; the code takes the number of a client's labels.
 PRINTED_K, GAMMA = 5, 1.0
@@ -59,7 +60,7 @@ def draw_map(axis: Axes, table: pd.DataFrame, lines: Sequence[Line], coded: set)
         coded: (grouping, k) of the code's settings, which have a frame.
     """
     settings, names = _settings(table), [grouping for _, grouping in lines]
-    mean = table["ari"].map("{:z.2f}".format).str.replace("-", "−")
+    mean = table["ari"].map("{:z.2f}".format).map(typeset)
     exact = table["exact"].astype(str) + "/" + table["trials"].astype(str)
     shown = table.assign(words=mean + "\n" + exact)
     shares, words = (

@@ -17,6 +17,7 @@ from matplotlib.colors import FuncNorm, Normalize
 from matplotlib.figure import Figure
 
 from clustered_fl.figures import SMALL, WIDTH, use_style
+from clustered_fl.figures.typesetting import DASH, typeset
 
 SHADES = {"agreement": "Blues", "gain": "vlag_r"}
 TOLD = "k"
@@ -74,9 +75,9 @@ def written(measure: str, value: float, spread: float = float("nan")) -> str:
     Gains have at most two digits, which is what fits.
     """
     if not np.isfinite(value):
-        return "–"
+        return DASH
     form = ":z.2f" if measure == "agreement" else ":+z.1f" if abs(value) < 9.95 else ":+z.0f"
-    text = f"{{{form}}}".format(value).replace("-", "−")
+    text = typeset(f"{{{form}}}".format(value))
     return f"{text}\n±{spread:.1f}" if spread > 0 else text
 
 
@@ -164,5 +165,5 @@ def _gain_ticks(axis: Axes, most: float) -> None:
     """Plain numbers, few enough to be read on a scale of square roots."""
     ends = [place for place in (1, 5, 20, 50) if place <= most]
     places = [*(-place for place in reversed(ends)), 0, *ends]
-    axis.set_xticks(places, [f"{place:+d}".replace("-", "−") if place else "0" for place in places])
+    axis.set_xticks(places, [typeset(f"{place:+d}") for place in places])
     axis.minorticks_off()
