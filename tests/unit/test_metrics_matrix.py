@@ -293,6 +293,16 @@ def test_history_tells_what_groups_there_were_in_every_round(known):
     assert tested[2] == pytest.approx(100 * (sum(CURVES[0][2]) / 6 + 0.3) / 2)
 
 
+def test_personal_models_at_the_end_are_no_groups_of_the_last_round(tmp_path):
+    content = tiny.record(true_groups=TRUTH, groups=list(range(6)), rounds=2, newcomers=[])
+    one = [(r, "client", c, "group", 0.0) for r in range(2) for c in range(6)]
+    alone = [(r, "client", c, "group", float(c)) for r in range(2) for c in range(6)]
+    for name, rows, groups in (("one", one, 1), ("alone", alone, 6)):
+        made = tiny.write(tmp_path / name, content, tiny.scores(CURVES[1]) + rows)
+        found = matrix.over_rounds(cell("cfl", name), tiny.runs({name: {0: made}}))
+        assert found["groups"].dropna().tolist() == [groups] * 3
+
+
 def test_history_holds_clients_that_never_took_part(tmp_path):
     content = tiny.record(true_groups=TRUTH, groups=TRUTH, rounds=1, newcomers=[])
     rows = tiny.scores(CURVES[1]) + [(0, "client", c, "group", 0.0) for c in (0, 1, 3)]

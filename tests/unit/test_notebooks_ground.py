@@ -113,6 +113,12 @@ def test_the_table_says_with_a_dash_what_there_is_not(played):
     assert "oracle grouping" not in set(writers["method"])
     base = table[table["method"] == "FedAvg"]
     assert set(base["gain"]) == {"+0.00"}
+    looking = {
+        row.title + (" (k)" if row.needs.clusters else "")
+        for row in SHOWN_ROWS.values()
+        if row.finds
+    }
+    assert set(table.loc[table["groups"] != "–", "method"]) == looking
 
 
 def test_methods_that_are_given_the_number_of_clusters_are_marked(played):

@@ -99,6 +99,7 @@ class Row(Layer):
     hidden: bool = Field(default=False, description="computed for other rows and shown nowhere")
     citation: str = Field(default="", description="authors, and where it was published")
     needs: Needs = Field(default=Needs(), description="what it needs from clients and server")
+    finds: bool = Field(default=True, description="whether it looks for groups of clients")
     traffic: Traffic = Field(default=Traffic(), description="what is sent")
     lesson: str = Field(default="", description="main result at `desktop`, in a sentence or two")
 

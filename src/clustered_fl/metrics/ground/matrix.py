@@ -137,8 +137,9 @@ def over_rounds(cell: Cell, records: pd.DataFrame) -> pd.DataFrame:
     """Accuracy (%, mean over clients), agreement and number of groups by round, means over seeds.
 
     Groups are those in which a round's participants have trained, so that they are known where all
-    take part; the last round's are the record's. Groups found before training are constant and
-    counted as in `matrix`: clients that are related, however remotely, are one group.
+    take part; the last round's are the record's, or those of the round before where every client
+    ends with a personal model. Groups found before training are constant and counted as in
+    `matrix`: clients that are related, however remotely, are one group.
     """
     parts = []
     for _, seed, folder in index.each(index.chosen(records, "run", cell["run"])):
@@ -161,7 +162,8 @@ def _groups_by_round(folder: Path, record: Mapping[str, Any]) -> pd.DataFrame:
     rows = frame[(frame["metric"] == "group") & (frame["scope"] == "client")]
     groups = rows.pivot_table(index="round", columns="member", values="value")
     groups = groups.reindex(columns=range(len(record["groups"])))  # some may never take part
-    groups.loc[record["rounds"]] = record["groups"]
+    personal = len(set(record["groups"])) == len(record["groups"])
+    groups.loc[record["rounds"]] = groups.iloc[-1] if personal else record["groups"]
     truth = np.array(record["true_groups"])
     found = {}
     for now, row in groups.iterrows():
