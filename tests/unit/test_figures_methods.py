@@ -80,6 +80,11 @@ def test_all_methods_are_told_apart():
     assert alike == []
 
 
+def test_methods_of_one_figure_differ_in_grey():
+    shown = [methods.LOOKS[name] for name in ("fedavg", "pca", "cfl", "fedsem", "ifca", "flt")]
+    assert len({look["marker"] for look in shown}) == len(shown)
+
+
 def test_a_method_is_in_one_family():
     names = [name for own in methods.FAMILIES.values() for name in own]
     assert len(names) == len(set(names)) == len(methods.LOOKS)

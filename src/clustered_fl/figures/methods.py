@@ -1,10 +1,12 @@
 """One look per method in all figures: the hue of its family, dashes and a marker within it.
 
 More than twenty methods have no twenty colours that every reader can tell apart. Methods that work
-alike share a hue; in a family no two have the same dashes or the same marker.
+alike share a hue; in a family no two have the same dashes or the same marker. Families go on with
+the next markers, because in grey their first methods, all solid, differ by nothing else.
 """
 
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 # The hues have a contrast of 3 to white, and stay apart for colour-blind readers
@@ -22,8 +24,9 @@ FAMILIES = {
 OTHER = "#8c1450"
 """Hue of the methods that no family has."""
 DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
-# One more than dashes, so that twenty methods of one hue differ.
-MARKERS = ("o", "s", "^", "D", "v")
+# Their number and that of dashes have no common divisor, so that 36 methods of one hue differ.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+_FIRST = dict(zip(FAMILIES, accumulate(map(len, FAMILIES.values()), initial=0), strict=False))
 
 Look = dict[str, Any]
 """Keywords of `plot`: color, linestyle and marker."""
@@ -31,8 +34,8 @@ Look = dict[str, Any]
 
 def look(hue: str, place: int) -> Look:
     """The look of the method or variant at a place among those of one hue."""
-    dashes, marker = DASHES[place % len(DASHES)], MARKERS[place % len(MARKERS)]
-    return {"color": hue, "linestyle": dashes, "marker": marker}
+    marker = MARKERS[(_FIRST.get(hue, 0) + place) % len(MARKERS)]
+    return {"color": hue, "linestyle": DASHES[place % len(DASHES)], "marker": marker}
 
 
 LOOKS = {

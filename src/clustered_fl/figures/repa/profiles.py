@@ -85,7 +85,7 @@ def draw_curves(axis: Axes, table: pd.DataFrame, along: str, value: str, looks: 
         if not len(own):
             continue
         means, least, most = own.mean(), own.min(), own.max()
-        size = {"markersize": 3 if len(means) <= 12 else 0, "linewidth": 1.4}
+        size = {"markersize": 3.5, "markevery": max(1, len(means) // 8), "linewidth": 1.4}
         axis.plot(means.index, means, label=name, **look, **size)
         band = {"color": look["color"], "alpha": 0.18, "linewidth": 0}
         axis.fill_between(means.index, least, most, **band)
