@@ -136,7 +136,9 @@ def test_pure_groups_have_their_colour_and_mixed_ones_differ():
     colours = [style["color"] for style in styles.values()]
     assert colours == [figures.MIXED] * 2 + [figures.cluster_colour(k) for k in (1, 0, 1)]
     dashes = [style["linestyle"] for style in styles.values()]
-    assert dashes == ["solid", "dashed", "solid", "solid", "dashed"]
+    solid, first, second = (figures.cluster_style(group)["linestyle"] for group in range(3))
+    assert dashes == [solid, first, first, solid, second]
+    assert len({solid, first, second, figures.cluster_style(3)["linestyle"]}) == 4
 
 
 def test_first_positive_points_are_ringed_at_their_mean():

@@ -259,7 +259,8 @@ def test_variants_of_a_method_share_its_colour_and_nothing_else():
     assert len({look["color"] for look in looks.values()}) == 3
     for part in ("linestyle", "marker"):
         assert looks["REPA 10"][part] != looks["REPA 30"][part]
-        assert looks["REPA 10"][part] == looks["WD 10"][part]
+    assert looks["REPA 10"]["linestyle"] == looks["WD 10"]["linestyle"]
+    assert looks["REPA 10"]["marker"] != looks["WD 10"]["marker"]
 
 
 def test_curves_are_means_over_seeds_within_a_band():

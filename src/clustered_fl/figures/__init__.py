@@ -30,7 +30,7 @@ CLUSTERS = [_BLUE, _ORANGE, _GREEN, _PURPLE, _VERMILION, *_OTHERS]
 SIMILARITIES = {"update": _BLUE, "gradient": _VERMILION}
 # Groups of several true clusters, which have no colour of their own.
 MIXED, BAND = "#333333", "#e8e8e8"
-_DASHES = ("solid", "dashed", "dashdot", "dotted")
+_DASHES = ("solid", (0, (4, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1.2)))
 HALO = withStroke(linewidth=2, foreground="white")
 
 # On a phone, 390 pixels wide, a page has 358 pixels for a picture of this width in inches, and text
@@ -141,14 +141,15 @@ def cluster_colour(group: int) -> str:
 def group_styles(groups: Mapping[int, set[int]]) -> dict[int, dict[str, Any]]:
     """Keywords of `plot` for one curve per group, from the true clusters of each group's clients.
 
-    A group of one true cluster has its colour, the mixed ones are dark; groups of one colour differ
-    by their dashes.
+    A group of one true cluster has its colour and dashes, the mixed ones are dark; groups of one
+    colour differ by their dashes.
     """
     styles: dict[int, dict[str, Any]] = {}
     for group, clusters in groups.items():
         colour = MIXED if len(clusters) > 1 else cluster_colour(*clusters)
         same = sum(style["color"] == colour for style in styles.values())
-        styles[group] = {"color": colour, "linestyle": _DASHES[same % len(_DASHES)]}
+        first = 0 if len(clusters) > 1 else min(clusters)
+        styles[group] = {"color": colour, "linestyle": _DASHES[(first + same) % len(_DASHES)]}
     return styles
 
 
@@ -239,6 +240,11 @@ def legend_over(axis: Axes, handles: Sequence[Any] | None = None, columns: int =
     shown = axis.get_legend_handles_labels()[0] if handles is None else handles
     place = {"loc": "lower left", "bbox_to_anchor": (-0.05, 1.0), "ncols": columns}
     axis.legend(handles=shown, fontsize=SMALL, handlelength=1.5, columnspacing=1.2, **place)
+
+
+def cluster_style(group: int) -> dict[str, Any]:
+    """Keywords of `plot` for a curve of a true cluster; dashes tell clusters apart in grey."""
+    return group_styles({group: {group}})[group]
 
 
 def cluster_handles(names: Sequence[str]) -> list[Patch]:
