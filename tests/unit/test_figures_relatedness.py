@@ -141,7 +141,7 @@ def map_axes(table):
 
 def frames(axis, name: str) -> set[tuple[float, float]]:
     """Column and line of each frame of a colour."""
-    colour = to_hex(maps.FRAMES[name])
+    colour = to_hex(maps.FRAMES[name]["edgecolor"])
     return {
         (round(patch.get_x() - 0.05), round(patch.get_y() - 0.05))
         for patch in axis.patches
@@ -173,6 +173,12 @@ def test_frames_mark_the_settings_of_code_and_paper(map_axes):
     assert frames(map_axes[False], "paper") == set()
     assert frames(map_axes[True], "code") == {(1, 4)}
     assert frames(map_axes[True], "paper") == {(4, 1), (4, 2), (4, 4)}
+
+
+def test_headings_are_divided_in_the_middle():
+    heading = "Scenario 2, CIFAR-10, images drawn (Table V): 5 clusters"
+    assert maps.balanced(heading, 48).splitlines()[1] == "(Table V): 5 clusters"
+    assert maps.balanced("Scenario 2: 5 clusters", 48) == "Scenario 2: 5 clusters"
 
 
 def test_colour_means_agreement(table):

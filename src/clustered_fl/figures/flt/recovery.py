@@ -18,7 +18,11 @@ from clustered_fl.figures.typesetting import typeset
 PRINTED_K, GAMMA = 5, 1.0
 WORDS = {"matching": "matching (code)", "minimum": "smallest (paper)"}
 TITLES = {False: "k = labels of a client (code)", True: f"k = {PRINTED_K} (paper)"}
-FRAMES = {"code": "black", "paper": LOOKS["flt"]["color"]}
+FRAMES = {
+    "code": {"edgecolor": "black"},
+    # Dashed, as black and dark red are alike in grey.
+    "paper": {"edgecolor": LOOKS["flt"]["color"], "linestyle": (0, (3, 1.2))},
+}
 _FRAME = {"fill": False, "linewidth": 1.4}
 NAMES = {"code": "setting of the code", "paper": "setting of the paper"}
 # Room for labels of rows, in cells; characters of their lines; inches of a row; rows of heads.
@@ -48,7 +52,7 @@ def draw(table: pd.DataFrame, rows: Rows) -> Figure:
     for axis, (printed, own) in zip(axes[:, 0], halves.items(), strict=True):
         draw_map(axis, own, lines[printed], coded)
         axis.text(-LABELS, 1 - HEADS, TITLES[printed], va="center", weight="bold")
-    handles = [Patch(edgecolor=FRAMES[key], label=text, **_FRAME) for key, text in NAMES.items()]
+    handles = [Patch(label=text, **FRAMES[key], **_FRAME) for key, text in NAMES.items()]
     figure.legend(handles=handles, loc="outside upper left", ncols=2)
     return figure
 
@@ -106,7 +110,7 @@ def _coded(table: pd.DataFrame, rows: Rows) -> set[tuple[str, int]]:
 
 def _draw_frame(axis: Axes, place: tuple[int, int], name: str) -> None:
     corner = [edge + 0.05 for edge in place]
-    axis.add_patch(Rectangle(corner, 0.9, 0.9, edgecolor=FRAMES[name], zorder=3, **_FRAME))
+    axis.add_patch(Rectangle(corner, 0.9, 0.9, zorder=3, **FRAMES[name], **_FRAME))
 
 
 def _draw_labels(axis: Axes, lines: Sequence[Line]) -> None:
@@ -117,8 +121,15 @@ def _draw_labels(axis: Axes, lines: Sequence[Line]) -> None:
             text = textwrap.fill(label, LETTERS)
             axis.text(-0.15, height + 0.5, text, ha="right", va="center", fontsize=SMALL)
         else:
-            text = textwrap.fill(label, 2 * LETTERS)
+            text = balanced(label, 2 * LETTERS)
             axis.text(-LABELS, height + 0.9, text, va="bottom", fontsize=SMALL, weight="bold")
+
+
+def balanced(text: str, width: int) -> str:
+    """Text in as few lines as `textwrap.fill` needs, the last no single word if possible."""
+    lines = -(-len(text) // width)
+    narrow = textwrap.wrap(text, -(-len(text) // lines) + width // 8)
+    return "\n".join(narrow) if len(narrow) == lines else textwrap.fill(text, width)
 
 
 def _draw_heads(axis: Axes, settings: list[tuple[str, float]]) -> None:
