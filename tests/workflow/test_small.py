@@ -373,6 +373,12 @@ def clone(complete, tmp_path_factory) -> Project:
     return published(complete, tmp_path_factory.mktemp("clone"))
 
 
+def test_results_are_published_whenever_it_is_asked_for(complete, clone):
+    """The published pages are newer than the report, as they are after `pages` or `git pull`."""
+    (complete.root / "figures/demo/index.html").touch()
+    assert "cfl: 3 records, 0 new or replaced" in complete.make("publish")
+
+
 def test_what_was_finished_is_kept_and_the_rest_is_computed(started):
     folder = started.root / "figures"
     files = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]

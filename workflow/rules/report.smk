@@ -7,12 +7,13 @@
 #   results/<scale>/artefacts/..., runs/..., studies/...
 # OUTPUTS
 #   results/<scale>/report/                    a site that opens from the folder, complete when zipped
-#   figures/<scale>/                           the same without PDF and LaTeX, a README per paper
+#   figures/<scale>/                           the same without SVG, PDF and LaTeX, a README per paper
 #   figures/README.md                          what is published, of all scales
 #
 # The report, and each paper's folder in figures/, is replaced as a whole when the new one is ready, so
-# nothing stale stays behind. What is published stays when publishing fails, hence `update`; published
-# records accumulate, and papers that were not asked for stay as they are.
+# nothing stale stays behind. Published records accumulate, and papers that were not asked for stay as
+# they are. The rules that write to figures/ have neither an output nor a benchmark: committed files
+# have times of their own (of `pages`, of `git pull`), by which nothing would seem left to do.
 
 
 rule report_site:
@@ -37,7 +38,7 @@ rule report_site:
     conda:
         "../envs/clustered_fl.yml"
     resources:
-        mem_mb=4000,
+        mem_mb=5000,
         runtime=5,
     params:
         shown=PLAN.shown(),
@@ -59,22 +60,16 @@ rule publish:
     input:
         report=f"{PLAN.results}/report/index.html",
         guide=PLACES.found("docs/add_your_own.md"),
-    output:
-        index=update(f"figures/{PLAN.settings.scale}/index.html"),
     log:
         f"logs/{PLAN.settings.scale}/publish.log",
-    benchmark:
-        f"logs/benchmarks/{PLAN.settings.scale}/publish.tsv"
     localrule: True
     conda:
         "../envs/clustered_fl.yml"
     resources:
-        mem_mb=4000,
+        mem_mb=6000,
         runtime=5,
     params:
-        shown=PLAN.shown(),
-        left_out=PLAN.left_out,
-        code=fingerprint("clustered_fl.report.publish:publish"),
+        folder=PLACES.made(f"figures/{PLAN.settings.scale}"),
     shell:
         """
         exec &>{log:q}
@@ -82,24 +77,21 @@ rule publish:
             --settings "$CLUSTERED_FL_SETTINGS" \
             --places "$CLUSTERED_FL_PLACES" \
             --guide {input.guide:q} \
-            --out "$(dirname {output.index:q})"
+            --out {params.folder:q}
         """
 
 
 rule archive:
     """Add the records that are finished to figures/ and nothing else; `snakemake archive`."""
-
-    # Neither an output nor a benchmark: their presence would mean that nothing is left to do.
     log:
         f"logs/{PLAN.settings.scale}/archive.log",
     localrule: True
     conda:
         "../envs/clustered_fl.yml"
     resources:
-        mem_mb=4000,
+        mem_mb=6000,
         runtime=5,
     params:
-        shown=PLAN.shown(),
         folder=PLACES.made(f"figures/{PLAN.settings.scale}"),
     shell:
         """
@@ -113,8 +105,6 @@ rule archive:
 
 rule pages:
     """Write the pages in figures/ anew, with the notebooks of what was redrawn; `snakemake pages`."""
-
-    # As in `archive`: neither an output nor a benchmark.
     input:
         guide=PLACES.found("docs/add_your_own.md"),
     log:
@@ -126,7 +116,6 @@ rule pages:
         mem_mb=4000,
         runtime=5,
     params:
-        shown=PLAN.shown(),
         folder=PLACES.made(f"figures/{PLAN.settings.scale}"),
     shell:
         """

@@ -33,7 +33,7 @@ for kind in PLAN.kinds:
             conda:
                 "../envs/clustered_fl.yml"
             resources:
-                mem_mb=1500,
+                mem_mb=2000,
                 runtime=5,
             params:
                 key=PLAN.archives.key_of(kind),
