@@ -16,7 +16,8 @@ from clustered_fl.ledger.settings import Settings
 from clustered_fl.records import archive
 from clustered_fl.records.archive import MARK, Key, Packed
 from clustered_fl.workflow import kinds
-from clustered_fl.workflow.plan import Plan
+from clustered_fl.workflow.places import HERE
+from clustered_fl.workflow.plan import Plan, recovered
 
 ARCHIVE = Path("figures/demo/small/records.parquet")
 RUNS = {Key("run", name, seed) for name in ("one", "network", "clustered") for seed in (0, 1)}
@@ -77,8 +78,17 @@ def test_everything_that_was_computed_alike_is_taken(planned, published):
 
 def test_an_interrupted_publication_hides_no_record(planned, published):
     Path("figures/demo").replace("figures/.demo.former")
+    recovered(Settings(archive=False), HERE)
+    assert not ARCHIVE.exists()
+    recovered(Settings(), HERE)
     assert planned().archives.taken == EVERY
-    assert ARCHIVE.exists()
+
+
+def test_a_plan_moves_no_folder(planned, published):
+    """It is made by every dry run and job too, while another process may publish."""
+    Path("figures/demo").replace("figures/.demo.former")
+    assert planned().archives.taken == set()
+    assert Path("figures/.demo.former").exists()
 
 
 def test_nothing_is_taken_if_everything_is_to_be_computed_here(planned, published):
@@ -228,7 +238,17 @@ def test_the_network_of_a_grouping_to_be_computed_is_trained(planned, published,
     archive.write(ARCHIVE, [each for key, each in published.items() if key != missing])
     assert planned().archives.taken == EVERY - {missing, below}
     compute(missing, planned())
+    (compute(below, planned()) / MARK).touch()
     assert planned().archives.taken == EVERY - {missing}
+
+
+def test_no_record_has_two_jobs(planned, published):
+    """An encoder that was set aside as damaged is not restored beside a job that trains it."""
+    grouping, encoder = Key("grouping", "groups", 1), Key("encoder", "code", 0)
+    compute(grouping, planned())
+    assert planned().archives.taken == EVERY - {grouping, encoder}
+    compute(encoder, planned())
+    assert planned().archives.taken == EVERY - {grouping, encoder}
 
 
 # ---- Only what is finished -----------------------------------------------------------------------
@@ -262,9 +282,19 @@ def test_an_entry_without_one_of_its_seeds_is_shown_with_the_others(planned, pub
     archive.write(ARCHIVE, [each for key, each in published.items() if key != missing])
     plan = planned(finished=True)
     assert plan.archives.taken == known(plan) == EVERY - {missing}
-    assert plan.left_out == []
     assert list(plan.artefacts.entries) == ["small_fig"]
     assert known(planned(finished=True, seeds=1)) == {key for key in EVERY if key.seed == 0}
+
+
+def test_what_judges_and_shows_runs_again_when_seeds_disappear(planned, published):
+    """Its parameters name the seeds; files that are no longer read are no reason to run."""
+    every = planned(finished=True).shown()
+    assert every == planned().shown()
+    archive.write(ARCHIVE, [each for key, each in published.items() if key[1:] != ("one", 1)])
+    assert json.loads(planned(finished=True).shown()) == json.loads(every) | {
+        "finished": {"one": [0]}
+    }
+    assert planned().shown() == every
 
 
 @pytest.mark.parametrize("name", ["one", "clustered", "groups", "toy"])

@@ -83,6 +83,20 @@ def test_an_absent_notebook_is_refused_before_anything_runs(small, monkeypatch):
         plan.artefacts.require_notebooks()
 
 
+@pytest.mark.parametrize("scale", ["demo", "desktop"])
+@pytest.mark.parametrize("name", ["absent", "file"])
+def test_a_mirror_is_looked_for_only_where_snakemake_starts(
+    small, tmp_path, monkeypatch, name, scale
+):
+    """Jobs on a cluster's nodes plan with the same settings, and may have no mirror."""
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    plan = small(SMALL, scale=scale, mirror=name)
+    with pytest.raises(InputError, match=f"the mirror folder {name} does not exist"):
+        plan.require_folders()
+    small(SMALL, mirror=str(tmp_path)).require_folders()
+
+
 def test_scales_and_sources_have_their_own_folders(demo):
     desktop = Plan(Settings(papers=["cfl"], scale="desktop", mirror="somewhere"), PAPERS)
     assert (desktop.results, desktop.data) == ("results/desktop", "data/real")

@@ -52,21 +52,11 @@ def test_committed_configuration_is_allowed_and_offline():
         ({"archive": "old"}, "archive = 'old' is not allowed: input should be a valid boolean"),
         ({"finished": []}, "finished = [] is not allowed: input should be a valid boolean"),
         ({"source": "mirror"}, "source=mirror needs mirror=<folder>"),
-        (
-            {"scale": "desktop", "mirror": "/no/such/folder"},
-            "the mirror folder /no/such/folder does not exist; give mirror=<folder>",
-        ),
     ],
 )
 def test_what_is_not_allowed_is_one_sentence(content, sentence):
     line = told(read_settings, content)
     assert line.removeprefix("the configuration: ").startswith(sentence)
-
-
-def test_a_mirror_that_is_a_file_is_no_folder(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="the mirror folder .*file does not exist"):
-        read_settings({"scale": "paper", "mirror": str(tmp_path / "file")})
 
 
 @pytest.mark.parametrize(
@@ -223,9 +213,3 @@ def test_the_command_line_has_texts(given, meant):
 def test_an_empty_mirror_is_not_a_download():
     with pytest.raises(InputError, match="mirror is empty; give mirror=<folder>, or leave it out"):
         read_settings({"scale": "desktop", "mirror": None})
-
-
-@pytest.mark.parametrize("scale", ["demo", "desktop"])
-def test_a_mirror_that_is_not_there_is_refused_at_every_scale(scale):
-    with pytest.raises(InputError, match="the mirror folder /absent does not exist"):
-        read_settings({"scale": scale, "mirror": "/absent"})

@@ -114,6 +114,27 @@ def test_other_data_are_a_reason_once(complete, data):
     assert complete.plan() == set()
 
 
+def test_data_stay_when_they_cannot_be_fetched_again(complete, data):
+    before = data.read_bytes()
+    with complete.edited("src/clustered_fl/files.py", "        beside.touch()", "        1 / 0\n"):
+        code, _ = complete.snakemake("--cores", "1", "--forcerun", "dataset", "--", DATA)
+    assert code == 1
+    assert data.read_bytes() == before
+
+
+def test_a_run_that_lacks_a_file_is_made_again_with_its_data(complete, data):
+    path = complete.root / RECORD
+    rounds = path.with_name("rounds.parquet")
+    before = path.read_bytes(), rounds.read_bytes()
+    data.unlink()
+    rounds.unlink()
+    complete.make(str(rounds.relative_to(complete.root)))
+    assert (path.read_bytes(), rounds.read_bytes()) == before
+    data.unlink()
+    complete.make("--force", RECORD)
+    assert path.read_bytes() == before[0]
+
+
 def test_a_record_stays_until_the_new_one_is_whole(complete):
     before = (complete.root / RECORD).read_bytes()
     again = ("--cores", "1", "--forcerun", "train")

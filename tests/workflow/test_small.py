@@ -410,6 +410,16 @@ def test_a_figure_of_published_records_needs_neither_data_nor_training(complete,
         assert here.read_bytes() == there.read_bytes(), suffix
 
 
+def test_only_a_command_that_changes_files_ends_an_interrupted_publication(clone):
+    published, former = (clone.root / "figures" / name for name in ("demo", ".demo.former"))
+    published.rename(former)
+    clone.plan("cfl_fig4")
+    assert former.exists()
+    clone.make("cfl_fig4")
+    assert published.exists()
+    assert not former.exists()
+
+
 def test_pages_are_written_anew_with_the_notebook_of_what_was_redrawn(clone):
     folder = clone.root / "figures"
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -9,11 +9,11 @@
 
 
 rule dataset:
-    """Verify a dataset, or fetch it, and write its canonical arrays."""
+    """Verify a dataset, or fetch it, and write its canonical arrays; a failure leaves former ones."""
     input:
         registry=ancient(PLACES.found("config/datasets.yaml")),
     output:
-        data=f"{PLAN.data}/{{dataset}}.safetensors",
+        data=update(f"{PLAN.data}/{{dataset}}.safetensors"),
     log:
         f"logs/data/{PLAN.settings.data_kind}/{{dataset}}.log",
     benchmark:

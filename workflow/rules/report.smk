@@ -42,7 +42,6 @@ rule report_site:
         runtime=5,
     params:
         shown=PLAN.shown(),
-        left_out=PLAN.left_out,
         code=fingerprint("clustered_fl.report.site:build"),
     shell:
         """

@@ -29,7 +29,6 @@ rule verdicts:
         runtime=10,
     params:
         shown=PLAN.shown(),
-        left_out=PLAN.left_out,
         code=PLAN.claims_code(),
     shell:
         """
@@ -60,7 +59,6 @@ rule test_results:
         runtime=5,
     params:
         shown=PLAN.shown(),
-        left_out=PLAN.left_out,
         code=fingerprint("clustered_fl.claims.consistency:check_results"),
     shell:
         """

@@ -1,6 +1,5 @@
 """The workflow's configuration, `config/config.yaml`: what to compute, from which data."""
 
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -78,7 +77,7 @@ class Settings(Strict):
 def read_settings(content: dict[str, Any]) -> Settings:
     """Check the configuration of a workflow run.
 
-    Raises: InputError if a key or a value is not allowed, or the mirror is missing.
+    Raises: InputError if a key or a value is not allowed, or `source=mirror` has no mirror.
     """
     texts = "true", "false"  # as the command line gives them
     switches = [key for key, field in Settings.model_fields.items() if field.annotation is bool]
@@ -88,8 +87,4 @@ def read_settings(content: dict[str, Any]) -> Settings:
         raise InputError("mirror is empty; give mirror=<folder>, or leave it out to download")
     if settings.data_source == "mirror" and not settings.mirror:
         raise InputError("source=mirror needs mirror=<folder>")
-    if settings.mirror and not Path(settings.mirror).is_dir():
-        raise InputError(
-            f"the mirror folder {settings.mirror} does not exist; give mirror=<folder>"
-        )
     return settings

@@ -51,21 +51,21 @@ class Archives:
         """Whether a record is published that the plan would compute to the same result."""
         return key in self._places and self._fits(self._files[self._places[key].parent][key])
 
-    def leave_out_unfinished(self) -> list[str]:
+    def leave_out_unfinished(self) -> dict[str, tuple[int, ...]]:
         """Take from every entry the seeds without a record, here and in the archives.
 
         The plan is then of what is finished: results can be shown before all of them are computed.
 
-        Returns: names of the entries that lose all their seeds.
+        Returns: name of each entry that loses seeds -> those that it keeps.
         """
-        left_out = []
+        shortened = {}
         for kind in self._kinds.values():
             for name, entry in kind.entries.items():
                 seeds = tuple(s for s in entry.seeds if self._is_finished(Key(kind.name, name, s)))
                 kind.entries[name] = replace(entry, seeds=seeds)
-                if entry.seeds and not seeds:
-                    left_out.append(name)
-        return left_out
+                if seeds != entry.seeds:
+                    shortened[name] = seeds
+        return shortened
 
     def _is_finished(self, key: Key) -> bool:
         return self._here.is_current(key) or self.has(key)
@@ -78,11 +78,14 @@ class Archives:
         return same and self._here.are_at_hand(packed.key, packed.data)
 
     def _needed_to_compute(self, found: set[Key]) -> Iterator[Key]:
-        """Encoders and profilers of groupings that will be computed, because they are not found."""
+        """Encoders and profilers of groupings that will be computed.
+
+        They are neither found nor valid here, such as one whose encoder was set aside as damaged.
+        """
         for name, entry in self._kinds["grouping"].entries.items():
             for seed in entry.seeds:
                 key = Key("grouping", name, seed)
-                if key not in found and not self._here.is_here(key):
+                if key not in found and not self._here.is_valid(key):
                     yield from (below for below in self._here.below(key) if below.kind in LEARNT)
 
     def told(self) -> str:

@@ -94,22 +94,25 @@ class Kind:
         """Folder of a record."""
         return self.place.format(name=name, seed=seed)
 
-    def members(self, families: Iterable[str]) -> list[str]:
-        """Names of the entries in these families, in order."""
+    def members(self, families: Iterable[str] | None = None) -> list[str]:
+        """Names of the entries in these families, by default in all, in order."""
         known: dict[str, list[str]] = {}
         for name, entry in self.entries.items():
             known.setdefault(entry.family, []).append(name)
-        return [name for family in families for name in known.get(family, [])]
+        chosen = known if families is None else families
+        return [name for family in chosen for name in known.get(family, [])]
 
-    def records(self, families: Iterable[str]) -> Iterator[tuple[index.Kind, str, str, int, str]]:
-        """Rows of the index of records: all seeds of these families."""
+    def records(
+        self, families: Iterable[str] | None = None
+    ) -> Iterator[tuple[index.Kind, str, str, int, str]]:
+        """Rows of the index of records: all seeds of these families, by default of all."""
         for name in self.members(families):
             entry = self.entries[name]
             for seed in entry.seeds:
                 yield self.name, entry.family, name, seed, self.folder(name, seed)
 
-    def files_of(self, families: Iterable[str]) -> list[str]:
-        """Files of all records of these families."""
+    def files_of(self, families: Iterable[str] | None = None) -> list[str]:
+        """Files of all records of these families, by default of all."""
         return [
             f"{folder}/{file}"
             for *_, name, _, folder in self.records(families)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -43,7 +43,7 @@ class Plan:
         settings: checked configuration.
         ledgers: folder with one `<paper>.yaml` per paper.
         registry: table of datasets; if given, all settings of the ledgers are checked.
-        forced: whether finished jobs are to run again.
+        forced: rules and files to make again, even if they are finished (`Present`).
         cluster: whether jobs go to a cluster, where short ones are grouped.
         places: folders of the project and its outputs.
 
@@ -52,7 +52,6 @@ class Plan:
     Attributes:
         ledgers: paper -> ledger, in the order of display.
         run, grouping, encoder, study: the entries to compute, each a `Kind`.
-        left_out: names of entries that are not finished, if only what is finished is shown.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Plan:
         settings: Settings,
         ledgers: Path,
         registry: Path | None = None,
-        forced: Callable[[], bool] = lambda: False,
+        forced: Callable[[], Collection[str]] = tuple,
         cluster: Callable[[], bool] = lambda: False,
         places: Places = HERE,
     ) -> None:
@@ -83,12 +82,11 @@ class Plan:
         configs = [e.config for kind in (self.run, self.grouping) for e in kind.entries.values()]
         self.clients = Clients(configs, self.data, self.results)
         self._present = Present(self.kinds, self.clients, self.data, forced, places)
-        if settings.archive:
-            recover(Path(places.made(f"figures/{settings.scale}")))
         published = [places.published(settings.scale, paper) for paper in self.ledgers]
         self.archives = Archives(self.kinds, self._present, published if settings.archive else [])
-        self.left_out = self.archives.leave_out_unfinished() if settings.finished else []
-        self.artefacts = Artefacts(every, self.kinds, self.results, settings, places, self.left_out)
+        self._shortened = self.archives.leave_out_unfinished() if settings.finished else {}
+        left_out = [name for name, seeds in self._shortened.items() if not seeds]
+        self.artefacts = Artefacts(every, self.kinds, self.results, settings, places, left_out)
 
     def _kind(self, name: index.Kind, place: str) -> Kind:
         about = {"seeded": "seed" in place, "stand_ins": self.settings.data_source == "builtin"}
@@ -112,10 +110,16 @@ class Plan:
                 )
 
     def require_folders(self) -> None:
-        """Refuse folders that are not writable, before Snakemake fails in each job.
+        """Refuse an absent mirror and folders that are not writable, before each job fails.
+
+        For the machine where Snakemake starts: a cluster's nodes may lack the mirror, because only
+        the rule `dataset` reads it, on that machine.
 
         Raises: InputError naming the folder.
         """
+        mirror = self.settings.mirror
+        if mirror and not Path(mirror).is_dir():
+            raise InputError(f"the mirror folder {mirror} does not exist; give mirror=<folder>")
         for name in (self.results, self.data, "logs"):
             folder = Path(self.places.made(name))
             there = next(each for each in (folder, *folder.parents) if each.exists())
@@ -210,7 +214,12 @@ class Plan:
         return "".join(str(self._present.folder(key)) for key in below)
 
     def below_files(self, wildcards: Any) -> list[str]:
-        """Files needed of it: its record, and parameters of an encoder or profiler."""
+        """Files needed of it: its record, and parameters of an encoder or profiler.
+
+        None for a finished job: what it depends on may have been restored, without parameters.
+        """
+        if self._present.is_done(self._key(wildcards)):
+            return []
         entry = self.kind_of(wildcards.name)[wildcards.name]
         learnt = [LEARNT[kind] for kind, _ in entry.rests_on if kind in LEARNT]
         files, folder = ["record.json", *learnt], self._below(wildcards)
@@ -218,7 +227,7 @@ class Plan:
 
     def records(self) -> pd.DataFrame:
         """The index of all records of the plan."""
-        rows = (row for kind in self.kinds for row in kind.records(_families(kind)))
+        rows = (row for kind in self.kinds for row in kind.records())
         return index.build(rows, self.places.prefix)
 
     def finished(self) -> pd.DataFrame:
@@ -233,7 +242,7 @@ class Plan:
 
     def record_files(self) -> list[str]:
         """Files of all records."""
-        return [file for kind in self.kinds for file in kind.files_of(_families(kind))]
+        return [file for kind in self.kinds for file in kind.files_of()]
 
     def identity(self, wildcards: Any) -> str:
         """Identity of the result of a run, grouping, encoder or study."""
@@ -255,7 +264,8 @@ class Plan:
     def shown(self) -> str:
         """The part of the configuration that affects what is shown, as JSON."""
         about = {"papers": list(self.ledgers), "data": self.settings.data_kind}
-        return json.dumps(about | {"seeds": self.settings.seeds})
+        finished = {"finished": self._shortened} if self._shortened else {}
+        return json.dumps(about | {"seeds": self.settings.seeds} | finished)
 
     def claims_code(self) -> str:
         """Fingerprint of the code that decides verdicts."""
@@ -267,6 +277,15 @@ class Plan:
         return fingerprint("clustered_fl.claims.verdicts:evaluate", *measures)
 
 
+def recovered(settings: Settings, places: Places) -> None:
+    """Restore what is published at this scale, if publishing it again was interrupted.
+
+    Before a plan is made, by the one process that may change files: no dry run and no job.
+    """
+    if settings.archive:
+        recover(Path(places.made(f"figures/{settings.scale}")))
+
+
 def planned(configuration: dict[str, Any], places: Places) -> Plan:
     """The plan of a configuration, inside a job, where archives no longer matter.
 
@@ -274,7 +293,3 @@ def planned(configuration: dict[str, Any], places: Places) -> Plan:
     """
     settings = read_settings(configuration | {"archive": False})
     return Plan(settings, Path(places.found(LEDGERS)), places=places)
-
-
-def _families(kind: Kind) -> list[str]:
-    return list(dict.fromkeys(entry.family for entry in kind.entries.values()))

@@ -5,17 +5,20 @@ A record is valid if it and all records it depends on were made with the plan's 
 their source and modification time do not matter.
 """
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Collection, Iterable
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from clustered_fl.data.dataset import header_of
-from clustered_fl.records.archive import MARK, OTHER_DATA, Key
+from clustered_fl.records.archive import LEARNT, MARK, OTHER_DATA, Key
 from clustered_fl.records.seal import RECORD, read_record
 from clustered_fl.workflow.clients import Clients
 from clustered_fl.workflow.kinds import Kind
 from clustered_fl.workflow.places import Places
+
+RULES = {"run": "train", "grouping": "grouping", "encoder": "encoder"}
+"""Rules that compute records from data, by kind."""
 
 
 class Present:
@@ -23,7 +26,7 @@ class Present:
 
     Args:
         data: folder of the datasets.
-        forced: whether finished jobs are to run again.
+        forced: rules whose jobs, and files that, are to be made again even if they are finished.
         places: folders of outputs.
     """
 
@@ -32,7 +35,7 @@ class Present:
         kinds: Iterable[Kind],
         clients: Clients,
         data: str,
-        forced: Callable[[], bool],
+        forced: Callable[[], Collection[str]],
         places: Places,
     ) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
@@ -40,7 +43,7 @@ class Present:
         self._made = places.made
         self._header_of, self._record = cache(header_of), cache(self._load)
         self.identity = cache(self._identity)
-        self.is_valid = cache(self._is_valid)
+        self.is_valid, self.is_done = cache(self._is_valid), cache(self._is_done)
 
     def _identity(self, kind: str, name: str, seed: int) -> str:
         return self._kinds[kind].identity(name, seed, self.identity)
@@ -72,6 +75,30 @@ class Present:
 
     def _is_valid(self, key: Key) -> bool:
         return self.is_current(key) and all(map(self.is_valid, self.below(key)))
+
+    def _is_done(self, key: Key) -> bool:
+        """Whether a record is valid and complete, and is not to be computed again.
+
+        Learnt parameters, which restored records lack, count where a grouping needs them.
+        """
+        learnt = [LEARNT[key.kind]] if key in self._read else []
+        names = [*self._kinds[key.kind].files(key.name), *learnt]
+        whole = all(self._in_folder(key, name).exists() for name in names)
+        return whole and self.is_valid(key) and not self._is_forced(key)
+
+    @cached_property
+    def _read(self) -> set[Key]:
+        """The encoders and profilers of groupings without a valid record."""
+        groupings = self._kinds["grouping"].entries.items()
+        keys = (Key("grouping", name, seed) for name, entry in groupings for seed in entry.seeds)
+        every = (below for key in keys if not self.is_valid(key) for below in self.below(key))
+        return {below for below in every if below.kind in LEARNT}
+
+    def _is_forced(self, key: Key) -> bool:
+        """Whether Snakemake's `-F`, `-f` or `-R` asks for a record or one that it depends on."""
+        forced, folder = self._forced(), Path(self._made(str(self.folder(key))))
+        own = RULES.get(key.kind) in forced or any(Path(name).parent == folder for name in forced)
+        return own or any(map(self._is_forced, self.below(key)))
 
     def is_current(self, key: Key) -> bool:
         """Whether a record was made, here or elsewhere, with the plan's settings, code and data."""
@@ -105,15 +132,26 @@ class Present:
         return mark.read_text() if digest and mark.exists() else ""
 
     def wanted(self, key: Key, file: str) -> list[str]:
-        """An input of a job; empty while the job's record is valid, so that it is not rerun.
+        """An input of a job; empty while it is finished and its data are deleted, so that it stays.
 
         An input that is always `ancient` would not suffice: when it is made again, Snakemake does
         not check further, and would miss that this job's parameters have changed, too.
         """
         from snakemake.io import ancient
 
-        if self._forced() or not self.is_valid(key):
+        if not self.is_done(key):
             return [file]
         needed = file, self.dataset(key)
         there = all(Path(self._made(each)).exists() for each in needed)
         return [ancient(file)] if there else []
+
+
+def forced(settings: Any) -> set[str]:
+    """What Snakemake's `-F`, `-f` and `-R` ask for: names of rules and files.
+
+    Args:
+        settings: `workflow.dag_settings`.
+    """
+    targets = settings.targets if settings.forcetargets else ()
+    every = RULES.values() if settings.forceall else ()
+    return {*settings.forcerun, *targets, *every}
