@@ -89,6 +89,8 @@ def test_a_cluster_reruns_what_one_machine_reruns():
     shared = here.keys() & there.keys() - {"cores"}
     assert {key: here[key] for key in shared} == {key: there[key] for key in shared}
     assert here.keys() - shared == {"cores"}
+    # Not `software-env`: a pin that changes would retrain everything under conda.
+    assert here["rerun-triggers"] == ["mtime", "params"]
 
 
 def test_jobs_that_share_one_on_a_cluster_are_those_of_the_rules():
