@@ -24,9 +24,9 @@ class Terminal(logging.Handler):
 class Run:
     """A run of the workflow as Snakemake tells it, with logs in a folder."""
 
-    def __init__(self, folder) -> None:
+    def __init__(self, folder, targets=()) -> None:
         self.folder, self.terminal = folder, Terminal()
-        self.console = Console(self.terminal, folder / "index.html")
+        self.console = Console(self.terminal, folder / "index.html", targets)
         self.done = 0
 
     def tell(self, event: str | None = None, level: int = logging.INFO, **fields) -> list[str]:
@@ -58,6 +58,13 @@ def run(tmp_path) -> Run:
 
 def test_the_plan_is_one_line(run):
     assert run.terminal.lines == ["4 steps: 3 train, 1 study"]
+
+
+def test_a_target_that_only_collects_files_is_no_step(tmp_path):
+    run = Run(tmp_path, targets={"cfl_fig9"})
+    assert run.tell("run_info", stats={"train": 2, "figure": 1, "cfl_fig9": 1, "total": 4}) == [
+        "3 steps: 2 train, 1 figure"
+    ]
 
 
 def test_a_finished_step_shows_the_last_line_of_its_log(run):

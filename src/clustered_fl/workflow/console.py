@@ -8,6 +8,7 @@ long. The module does not import Snakemake: events are texts (`LogEvent`) with a
 import logging
 import time
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
@@ -55,11 +56,12 @@ class Console(logging.Handler):
     Args:
         full: Snakemake's handler of the terminal, which it replaces.
         report: page that shows all results, named when there is nothing to do.
+        targets: rules that only collect files, such as `cfl_fig9`, and are no steps.
     """
 
-    def __init__(self, full: logging.Handler, report: Path) -> None:
+    def __init__(self, full: logging.Handler, report: Path, targets: Collection[str] = ()) -> None:
         super().__init__()
-        self._full, self._report = full, report
+        self._full, self._report, self._targets = full, report, {*TARGETS, *targets}
         self.filters = full.filters  # of --quiet
         self._steps: dict[int, Step] = {}
         self._planned: Counter[str] = Counter()
@@ -100,7 +102,7 @@ class Console(logging.Handler):
     def _plan(self, record: logging.LogRecord) -> None:
         """Show the number of steps of each kind; every study is a rule of its own."""
         for rule, count in record.stats.items():
-            if rule not in TARGETS:
+            if rule not in self._targets:
                 self._planned[_kind(rule)] += count
         kinds = ", ".join(f"{count} {rule}" for rule, count in self._planned.most_common())
         if kinds:
@@ -191,9 +193,9 @@ def _name(rule: str, wildcards: dict[str, str]) -> str:
     return f"{_kind(rule)} {', '.join([*named, *seed])}".strip()
 
 
-def install(report: Path) -> None:
+def install(report: Path, targets: Collection[str] = ()) -> None:
     """Let the terminal show results; Snakemake's log in .snakemake/log still has everything."""
     logger = logging.getLogger("snakemake.logging")
     for handler in [each for each in logger.handlers if each.name == "DefaultStreamHandler"]:
         logger.removeHandler(handler)
-        logger.addHandler(Console(handler, report))
+        logger.addHandler(Console(handler, report, targets))

@@ -147,6 +147,11 @@ class Plan:
         return self.settings.device == "cuda" and not NVIDIA.exists()
 
     @property
+    def targets(self) -> set[str]:
+        """Names of the targets of papers and artefacts."""
+        return {*self.ledgers, *self.artefacts.entries}
+
+    @property
     def kinds(self) -> tuple[Kind, ...]:
         """All kinds of records."""
         return (self.encoder, self.grouping, self.run, self.study)
