@@ -131,6 +131,13 @@ def test_what_a_rule_writes_beside_its_outputs_lies_under_the_prefix_of_a_module
     assert all("PLACES." in each for each in named)
 
 
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
+def test_what_may_be_killed_for_its_memory_says_so(path):
+    """Where memory ends; a job with a checkpoint may take much of it."""
+    text = path.read_text()
+    assert text.count("trap 'killed ") == text.count("--checkpoint ")
+
+
 def test_records_are_the_files_that_a_job_leaves(small):
     plan = small(SMALL)
     place = "results/demo"
@@ -151,7 +158,8 @@ def test_every_record_is_there_once(plan):
 
 def test_the_ledger_says_how_much_memory_to_reserve(small):
     plan = small(changed("runs/one/memory_mb", 5000))
-    assert [plan.run.memory(of(name)) for name in ("one", "clustered")] == [5000, 3000]
+    assert [plan.run.memory(of(name), 1) for name in ("one", "clustered")] == [5000, 3000]
+    assert plan.run.memory(of("one"), attempt=2) == 10000
 
 
 @pytest.mark.parametrize(("minutes", "runtime"), [({"demo": 0.5}, 7), ({"demo": 3000}, 9005)])

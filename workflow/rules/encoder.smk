@@ -39,7 +39,8 @@ rule encoder:
         checkpoint=PLACES.made("results/{scale}/checkpoints/encoders/{name}.safetensors"),
     shell:
         """
-        exec &>>{log:q}
+        exec &>{log:q}
+        trap 'killed "{wildcards.name}" {resources.mem_mb} {rule}' EXIT
         python -m clustered_fl encoder \
             --config {params.config:q} \
             --data {input.data:q} \

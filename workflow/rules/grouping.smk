@@ -52,7 +52,8 @@ rule grouping:
         ),
     shell:
         """
-        exec &>>{log:q}
+        exec &>{log:q}
+        trap 'killed "{wildcards.name}, seed {wildcards.seed}" {resources.mem_mb} {rule}' EXIT
         python -m clustered_fl grouping \
             --config {params.config:q} \
             --data {input.data:q} \

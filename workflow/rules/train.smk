@@ -51,11 +51,8 @@ rule train:
         checkpoint=PLACES.made("results/{scale}/checkpoints/{name}/seed{seed}.safetensors"),
     shell:
         """
-        exec &>>{log:q}
-        said="error: {wildcards.name}, seed {wildcards.seed}, was killed, as the system does where memory \
-        ends: {resources.mem_mb} MB were reserved, the last line of progress says how many were used; \
-        reserve more with --set-resources train:mem_mb=<MB>"
-        trap 'if [ $? = 137 ]; then echo $said; fi' EXIT
+        exec &>{log:q}
+        trap 'killed "{wildcards.name}, seed {wildcards.seed}" {resources.mem_mb} {rule}' EXIT
         python -m clustered_fl train \
             --config {params.config:q} \
             --data {input.data:q} \

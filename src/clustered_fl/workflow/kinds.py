@@ -137,9 +137,9 @@ class Kind:
         """Fingerprint of the code that computes it."""
         return self[wildcards.name].fingerprint
 
-    def memory(self, wildcards: Any) -> int:
-        """Megabytes to reserve."""
-        return self[wildcards.name].memory_mb
+    def memory(self, wildcards: Any, attempt: int) -> int:
+        """Megabytes to reserve; more for a second attempt, as the first may have had too few."""
+        return self[wildcards.name].memory_mb * attempt
 
     def runtime(self, wildcards: Any, attempt: int) -> int:
         """Minutes to reserve; more for a second attempt, as the first may have met the limit."""
