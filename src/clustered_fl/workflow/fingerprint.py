@@ -94,8 +94,7 @@ EQUAL = {
     "3f8bfded497e8d60": ["e722dff5649d7f24", "76ba0fa9aa716295"],
     "b5713b3bcac2737e": ["ad25d8fcb7fed9c9", "76ba0fa9aa716295"],
     "4711fa9de2fd5463": [],
-    # A study that cannot be imported is not reported as missing.
-    "e51cb82068a5ca96": ["cf9e676610c1f017"],
+    # A measure that cannot be imported is not reported as missing.
     "94ddf61a5fe1c946": [],
     # An engine is made from a workload; a message counts rounds from 1.
     "c7368b8f6fd8229f": ["767699817666478e"],
@@ -103,10 +102,6 @@ EQUAL = {
     "cd6daa223bc821e7": ["b35f94160f47878f"],
     # Numbers of samples are counted once.
     "ff7abe504a89c3a6": ["c6d2110759a3c8c5"],
-    # A learning rate may decay from round to round.
-    "68721de89d4bca4e": ["53408ca1569fe261"],
-    "a7384bd3f060f496": ["e3f35cf06632f49f"],
-    "d2d08d432256d540": ["6be16451ef82747c"],
 }
 """Digest of a definition -> digests of those it replaced, if they compute the same to rounding.
 
