@@ -281,7 +281,7 @@ def score(
     evidence: Evidence, of: Run, beside: list[Run] = (), shots: list[Grouping] = ()
 ) -> dict[str, float]:
     """The last mean score, over all members of a sweep."""
-    finals = [run.scores().iloc[-1].mean() for run in evidence.members(of)]
+    finals = [run.scores().iloc[-1].mean() / 100 for run in evidence.members(of)]
     return {"score": float(sum(finals) / len(finals))}
 
 
@@ -566,7 +566,7 @@ def test_evidence_of_a_run(tmp_path):
     measurements = tiny.scores({0: [0.1, 0.2], 4: [0.3, 0.4]}) + tiny.rows(gap_update={3: -0.5})
     folder = Path(tiny.write(tmp_path / "run" / "seed0", tiny.record(), measurements))
     run = RunEvidence(folder)
-    assert run.scores().to_dict("index") == {0: {0: 0.1, 1: 0.2}, 4: {0: 0.3, 1: 0.4}}
+    assert run.scores().to_dict("index") == {0: {0: 10, 1: 20}, 4: {0: 30, 1: 40}}
     assert run.clients().tolist() == pytest.approx([30, 40])
     assert run.clients(3).tolist() == pytest.approx([10, 20])
     assert run.group_metric("gap_update").to_dict() == {3: -0.5}
@@ -635,5 +635,5 @@ def test_newcomers_are_no_clients_of_a_run(tmp_path):
     rows = [*tiny.scores({4: [0.3] * 6}), (4, "newcomer", 6, "accuracy", 0.9)]
     content = tiny.record(groups=[3, 3, 2, 2, 4, 4, 2])
     run = RunEvidence(Path(tiny.write(tmp_path / "run", content, rows)))
-    assert run.scores().loc[4].tolist() == [0.3] * 6
+    assert run.scores().loc[4].tolist() == [30] * 6
     assert run.groups.tolist() == [3, 3, 2, 2, 4, 4]

@@ -487,10 +487,10 @@ def test_f9a_accuracy_and_its_gain_beside_the_ceiling(fig9, accuracy, holds):
     """
     before = accuracy - 0.01
     scores = {0: [0.0] * 6, 14: [before] * 6, 16: [0.9] * 6, 33: [accuracy] * 6, 35: [0.9] * 6}
-    room = 5 / 9 - accuracy
+    room = 100 * (5 / 9 - accuracy)
     assert result("CFL-F9-a", fig9(scores, tiny.record(tree=LATE))) == (
         pytest.approx(
-            {"accuracy": accuracy, "gain in 20 rounds": 0.01, "room below ceiling": room}
+            {"accuracy": 100 * accuracy, "gain in 20 rounds": 1, "room below ceiling": room}
         ),
         holds,
     )
@@ -499,7 +499,7 @@ def test_f9a_accuracy_and_its_gain_beside_the_ceiling(fig9, accuracy, holds):
 def test_f9a_a_rising_accuracy_does_not_stagnate(fig9):
     scores = {0: [0.0] * 6, 14: [0.17] * 6, 34: [0.2] * 6}
     measured, holds = result("CFL-F9-a", fig9(scores, tiny.record(tree=LATE)))
-    assert measured["gain in 20 rounds"] == pytest.approx(0.03)
+    assert measured["gain in 20 rounds"] == pytest.approx(3)
     assert not holds
 
 
@@ -515,7 +515,7 @@ def test_f9b_gap_and_correctness_after_fifty_rounds(fig9, gap, correct, holds):
 def test_f9c_gain_of_the_first_pure_cluster_within_five_rounds(fig9):
     """Clients 2 and 3 are set free after round 4 at 0.2; at round 8 they have 0.5, at 10 0.6."""
     measured, holds = result("CFL-F9-c", fig9(SCORES))
-    expected = {"gain": 0.3, "least client's gain": 0.3, "after round": 4.0}
+    expected = {"gain": 30, "least client's gain": 30, "after round": 4.0}
     assert measured == pytest.approx(expected)
     assert holds
 
@@ -523,15 +523,15 @@ def test_f9c_gain_of_the_first_pure_cluster_within_five_rounds(fig9):
 def test_f9c_every_client_must_gain(fig9):
     scores = {0: [0.1] * 6, 4: [0.2] * 6, 9: [0.2, 0.2, 0.4, 0.8, 0.2, 0.2]}
     measured, holds = result("CFL-F9-c", fig9(scores))
-    assert measured["gain"] == pytest.approx(0.4)
-    assert measured["least client's gain"] == pytest.approx(0.2)
+    assert measured["gain"] == pytest.approx(40)
+    assert measured["least client's gain"] == pytest.approx(20)
     assert not holds
 
 
 def test_f9c_a_gain_after_more_than_five_rounds_is_not_immediate(fig9):
     scores = {0: [0.1] * 6, 4: [0.2] * 6, 9: [0.3] * 6, 10: [0.9] * 6}
     measured, holds = result("CFL-F9-c", fig9(scores))
-    assert measured == pytest.approx({"gain": 0.1, "least client's gain": 0.1, "after round": 4.0})
+    assert measured == pytest.approx({"gain": 10, "least client's gain": 10, "after round": 4.0})
     assert not holds
 
 
@@ -548,7 +548,7 @@ def test_f9c_waits_for_the_split_that_sets_a_pure_cluster_free(fig9):
     scores = {0: [0.1] * 6, 6: [0.2] * 6, 8: [0.2, 0.2, 0.9, 0.2, 0.5, 0.5]}
     evidence = fig9(scores, tiny.record(tree=late))
     measured, holds = result("CFL-F9-c", evidence)
-    assert measured == pytest.approx({"gain": 0.3, "least client's gain": 0.3, "after round": 6.0})
+    assert measured == pytest.approx({"gain": 30, "least client's gain": 30, "after round": 6.0})
     assert holds
 
 
@@ -618,19 +618,19 @@ def test_f9i_close_to_60_percent(fig9, final, holds):
 @pytest.mark.parametrize(("worst", "holds"), [(0.3, True), (0.195, True), (0.18, False)])
 def test_f9h_no_client_loses_a_point(fig9, worst, holds):
     evidence = fig9(SCORES | {10: [0.6] * 5 + [worst]}, base=0.2)
-    expected = {"largest loss": 0.2 - worst, "share with a loss": float(worst < 0.2) / 6}
+    expected = {"largest loss": 20 - 100 * worst, "share with a loss": float(worst < 0.2) / 6}
     assert result("CFL-F9-h", evidence) == (pytest.approx(expected), holds)
 
 
 def test_accuracies_of_fig9_have_the_binomial_error_of_their_test_images(fig9):
     evidence = fig9(SCORES | {10: [0.6] * 6}, base=0.2)
-    error = {share: math.sqrt(share * (1 - share) / 600) for share in (0.2, 0.5, 0.6)}
+    error = {share: 100 * math.sqrt(share * (1 - share) / 600) for share in (0.2, 0.5, 0.6)}
     found = {name: result(f"CFL-F9-{name}", evidence)[0] for name in "aceh"}
     assert error_of(found["a"]["accuracy"]) == pytest.approx(error[0.2])
     assert error_of(found["c"]["gain"]) == pytest.approx(math.hypot(error[0.5], error[0.2]))
     assert error_of(found["h"]["largest loss"]) == pytest.approx(math.hypot(error[0.6], error[0.2]))
     assert error_of(found["e"]["least client's ratio"]) == pytest.approx(
-        3 * math.hypot(error[0.6] / 0.6, error[0.2] / 0.2)
+        3 * math.hypot(error[0.6] / 60, error[0.2] / 20)
     )
 
 
@@ -655,7 +655,7 @@ def test_a4a_newcomers_in_their_leaf_and_served_like_its_members(runs):
     scores = tiny.scores({0: [0.1] * 6, 10: [0.6] * 6})
     served = tiny.record(newcomers=[home]), scores
     evidence = runs(cfl_fig9={"cfl_fig9": served}, cfl_permuted={"cfl_permuted": served})
-    expected = {"share in the right leaf": 1.0, "behind members": 0.01}
+    expected = {"share in the right leaf": 1.0, "behind members": 1}
     assert result("CFL-A4-a", evidence) == (pytest.approx(expected), True)
 
 
@@ -678,7 +678,7 @@ def test_a4a_lost_or_badly_served_newcomers_refute(runs, newcomers, right, behin
             "cfl_permuted": (tiny.record(newcomers=[at_leaf | new for new in newcomers]), scores)
         },
     )
-    expected = {"share in the right leaf": right, "behind members": behind}
+    expected = {"share in the right leaf": right, "behind members": 100 * behind}
     assert result("CFL-A4-a", evidence) == (pytest.approx(expected), False)
 
 
@@ -700,7 +700,7 @@ def test_a5a_hidden_updates_give_the_same_groups_and_scores(
     evidence = runs(cfl_permuted={"plain": plain}, cfl_permuted_hidden={"hidden": hidden})
     measured, found = result("CFL-A5-a", evidence)
     expected = adjusted_rand([3, 3, 2, 2, 4, 4], groups) if agreement is None else agreement
-    assert measured == exactly(agreement=expected, accuracy_difference=difference)
+    assert measured == exactly(agreement=expected, accuracy_difference=100 * difference)
     assert found is holds
 
 

@@ -117,7 +117,7 @@ def accuracy_before_splits(evidence: Evidence, of: Run, rounds: int) -> Measured
     run = evidence.run(of)
     scores, at = run.scores(), _first_split(run)
     accuracy, before = (float(_scores_at(scores, each).mean()) for each in (at, at - rounds))
-    room = agreement.ceiling(run.record) - accuracy
+    room = 100 * agreement.ceiling(run.record) - accuracy
     gain = {f"gain in {rounds} rounds": accuracy - before}
     return {"accuracy": run.tested(accuracy)} | gain | {"room below ceiling": room}
 
@@ -214,7 +214,7 @@ def newcomers(evidence: Evidence, of: list[Run]) -> Measured:
     """Fraction of newcomers in the leaf of their true group, and the lag of their accuracy."""
     records = {run: evidence.run(run).record for run in of}
     right = [home for record in records.values() for home in agreement.newcomers_at_home(record)]
-    served = {run: [new["accuracy"] for new in records[run]["newcomers"]] for run in of}
+    served = {run: [100 * new["accuracy"] for new in records[run]["newcomers"]] for run in of}
     behind = [float(_at_end(evidence, run).mean() - np.mean(served[run])) for run in of]
     return {"share in the right leaf": float(np.mean(right)), "behind members": max(behind)}
 

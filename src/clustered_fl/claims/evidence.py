@@ -44,16 +44,18 @@ class RunEvidence(Recorded):
         return curves.measured(self.folder)
 
     def scores(self) -> pd.DataFrame:
-        """Accuracy or perplexity by round (rows) and client (columns), without newcomers."""
+        """Accuracy in % or perplexity by round (rows) and client (columns), without newcomers."""
+        if self.record["metric"] == "accuracy":
+            return self.accuracies
         clients = self.frame[self.frame["scope"] == "client"]
         rows = curves.metric(clients, self.record["metric"])
         return rows.pivot_table(index="round", columns="member", values="value")
 
     def tested(self, score: float) -> Estimate:
-        """A score on all test images with its binomial error; that of a perplexity is unknown."""
+        """A score of `scores` with its binomial error; that of a perplexity is unknown."""
         if self.record["metric"] != "accuracy":
             return Estimate(score, 0.0)
-        return Estimate(score, accuracy.binomial_error(100 * score, self.record["test_rows"]) / 100)
+        return Estimate(score, accuracy.binomial_error(score, self.record["test_rows"]))
 
     @cached_property
     def accuracies(self) -> pd.DataFrame:
