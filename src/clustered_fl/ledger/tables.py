@@ -218,9 +218,8 @@ def _merged(table: Table, column: str, row: str) -> dict[str, Any]:
     """The run of a cell, merged from the four layers."""
     cell = table.cells.get(column, {}).get(row) or Layer()
     keys = set(Layer.model_fields)
-    layers = (table.all, table.columns[column], table.rows[row], cell)
     found: dict[str, Any] = {}
-    for layer in layers:
+    for layer in (table.all, table.columns[column], table.rows[row], cell):
         found = layered(found, layer.model_dump(include=keys, exclude_unset=True))
     return found
 
