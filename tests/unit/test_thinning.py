@@ -18,7 +18,7 @@ from clustered_fl.records.reading import (
     write_rounds,
 )
 from clustered_fl.records.relatedness import load_comparisons
-from clustered_fl.records.thinning import compact, without_cosines
+from clustered_fl.records.thinning import thinned
 
 KEY = Key("run", "one", 0)
 ROWS = [
@@ -92,18 +92,18 @@ def measured(folder, columns):
 def test_cosines_are_left_out_and_other_measurements_stay(tmp_path):
     whole = {"measure": ["cosine", "labels", "tests"], "first": [0, 1, 2], "value": [0.5, 3.0, 7.0]}
     packed = measured(tmp_path / "whole", whole)
-    less = packed._replace(files=without_cosines(packed.files))
+    less = packed._replace(files=thinned(packed.files, cosines=False))
     archive.unpack(less, tmp_path / "there")
     found = load_comparisons(tmp_path / "there")
     pd.testing.assert_frame_equal(found, pd.DataFrame(whole)[1:].reset_index(drop=True))
     assert load_record(tmp_path / "there")["cost"]["seconds"] == 2
-    assert without_cosines(less.files) == less.files
+    assert thinned(less.files, cosines=False) == less.files
 
 
 @pytest.mark.parametrize("columns", [{"k": [1, 2]}, {"measure": ["labels"], "value": [1.0]}])
 def test_a_grouping_without_cosines_stays_as_it_is(tmp_path, columns):
     packed = measured(tmp_path / "plain", columns)
-    assert without_cosines(packed.files) == packed.files
+    assert thinned(packed.files, cosines=False) == packed.files
 
 
 def test_tables_are_stored_byte_by_byte_with_the_same_numbers(tmp_path):
@@ -114,8 +114,7 @@ def test_tables_are_stored_byte_by_byte_with_the_same_numbers(tmp_path):
     found = load_comparisons(tmp_path / "there")
     pd.testing.assert_frame_equal(found, pd.DataFrame(whole), check_exact=True)
     assert load_record(tmp_path / "there")["cost"]["seconds"] == 2
-    assert compact(small.files) == small.files == compact(given) != given
-    assert compact(given, ["comparisons.parquet"]) == given
+    assert thinned(small.files) == small.files == thinned(given) != given
 
 
 def test_random_numbers_take_less_byte_by_byte(tmp_path):

@@ -18,8 +18,8 @@ from pyarrow import parquet
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.records import seal
-from clustered_fl.records.reading import COST, MODELS, RECORD, ROUNDS
-from clustered_fl.records.thinning import compact, thinned, without_cosines
+from clustered_fl.records.reading import COST, MODELS, RECORD
+from clustered_fl.records.thinning import thinned
 
 FILE = "records.parquet"
 LEARNT = {"run": MODELS, "encoder": "encoder.safetensors"}
@@ -88,10 +88,7 @@ def pack(
     Raises: InputError if there is no record, or it is damaged.
     """
     files = seal.contents(folder, {*LEARNT.values(), *left_out, MARK, OTHER_DATA})
-    files = thinned(files, metrics) if metrics else files
-    files = files if cosines else without_cosines(files)
-    # What is left of thinned measurements repeats, and compresses better as it is.
-    files = compact(files, [ROUNDS] if metrics else [])
+    files = thinned(files, metrics, cosines)
     record = json.loads(files[RECORD])
     identity, data = record.get("identity", ""), record.get("data", {}).get("digest", "")
     return Packed(key.kind, entry, key.name, key.seed, identity, data, made_by, files)

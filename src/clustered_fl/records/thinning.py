@@ -9,8 +9,7 @@ rounded, so that a figure is the same from a record and from its archive.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Collection, Mapping
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,31 +28,36 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def thinned(files: Mapping[str, bytes], kept: Collection[str]) -> Mapping[str, bytes]:
-    """The files of a record, sealed anew, without values of metrics other than `kept`.
+def thinned(
+    files: Mapping[str, bytes], metrics: Collection[str] = (), cosines: bool = True
+) -> Mapping[str, bytes]:
+    """The files of a record with smaller tables, sealed anew if one of them changes.
 
-    Records without measurements or digests, and thinned ones, come back as they are.
-    """
-    return _replaced(files, ROUNDS, partial(_of_metrics, kept))
-
-
-def without_cosines(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """The files of a grouping, sealed anew, without cosines of pairs of clients.
-
-    Records that have none, or no digests, come back as they are.
-    """
-    return _replaced(files, COMPARISONS, _of_other_measures)
-
-
-def compact(files: Mapping[str, bytes], left: Collection[str] = ()) -> Mapping[str, bytes]:
-    """The files of a record, sealed anew, with tables that an archive compresses better.
+    Records without digests, and thinned ones, come back as they are.
 
     Args:
-        left: tables that stay as they are.
+        metrics: those whose values are kept for all rounds; all if there are none.
+        cosines: whether cosines of pairs of clients are kept.
     """
-    for name in sorted(name for name in files if name.endswith(".parquet") and name not in left):
-        files = _replaced(files, name, _by_bytes)
-    return files
+    record = json.loads(files[RECORD])
+    if "digest" not in record:
+        return files
+    tables = {name: content for name, content in files.items() if name.endswith(".parquet")}
+    less = {name: _less(name, content, metrics, cosines) for name, content in tables.items()}
+    if less == tables:
+        return files
+    others = {name: content for name, content in files.items() if name not in (RECORD, COST)}
+    return _sealed(record, json.loads(files[COST]), others | less)
+
+
+def _less(name: str, content: bytes, metrics: Collection[str], cosines: bool) -> bytes:
+    """A table with fewer numbers, stored as an archive compresses it best."""
+    if name == ROUNDS and metrics:
+        # What is left of these repeats, and compresses better as it is.
+        return _of_metrics(metrics, content) or content
+    if name == COMPARISONS and not cosines:
+        content = _of_other_measures(content) or content
+    return _by_bytes(content) or content
 
 
 def _by_bytes(content: bytes) -> bytes | None:
@@ -72,18 +76,6 @@ def _by_bytes(content: bytes) -> bytes | None:
         )
         written = buffer.getvalue()
     return None if written == content else written
-
-
-def _replaced(
-    files: Mapping[str, bytes], name: str, less: Callable[[bytes], bytes | None]
-) -> Mapping[str, bytes]:
-    """The files with a smaller one of this name, sealed; as they are if `less` gives none."""
-    record, cost = (json.loads(files[each]) for each in (RECORD, COST))
-    content = less(files[name]) if name in files and "digest" in record else None
-    if content is None:
-        return files
-    others = {each: files[each] for each in files.keys() - {RECORD, COST}}
-    return _sealed(record, cost, others | {name: content})
 
 
 def _of_metrics(kept: Collection[str], content: bytes) -> bytes | None:
