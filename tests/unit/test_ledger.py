@@ -175,6 +175,15 @@ def test_what_a_scale_changes_is_checked_like_the_run(write, changes, sentence):
     assert sentence in refusal(write(changed("runs/one/scales", {"demo": changes})))
 
 
+def test_a_part_that_a_scale_names_replaces_that_of_the_entry(write):
+    """As in the layers of a table; one without a name updates its settings."""
+    scales = {"demo": {"method": {"name": "fedavg"}}, "paper": {"method": {"min_size": 3}}}
+    ledger = load_ledger(write(changed("runs/one/scales", scales)))
+    methods = {s: resolved_runs(ledger, s)["one"]["config"]["method"] for s in scales}
+    own = {"name": "cfl", "schedule": [1], "min_size": 3}
+    assert methods == {"demo": {"name": "fedavg"}, "paper": own}
+
+
 def test_what_a_sweep_changes_is_checked_like_the_run(write):
     sweep = {"setting": "round", "values": {"paper": [5]}}
     expected = "run one_5 at scale paper has no key 'round'; allowed are dataset,"

@@ -15,22 +15,13 @@ from clustered_fl.ledger.schema import (
     Scale,
     Sweep,
 )
+from clustered_fl.ledger.tables import layered
 from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.models import RECONSTRUCTING_MODELS
 from clustered_fl.options import validated
 
 CADENCE = {"evaluate_every", "keep_every"}
 """Keys of a run that do not affect its training."""
-
-
-def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`base` updated with `changes`; nested dictionaries are merged."""
-    found = dict(base)
-    for key, value in changes.items():
-        old = found.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        found[key] = merged(old, value) if both else value
-    return found
 
 
 def resolved_encoders(ledger: Ledger, scale: Scale) -> dict[str, dict[str, Any]]:
@@ -72,9 +63,9 @@ def _at(
     what: str, entry: Any, model: type[BaseModel], scale: Scale, swept: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """The part of an entry that a scale or sweep may change, with these changes."""
-    config = merged(entry.model_dump(include=set(model.model_fields)), entry.scales.get(scale, {}))
+    config = layered(entry.model_dump(include=set(model.model_fields)), entry.scales.get(scale, {}))
     where = f"{what} at scale {scale}"
-    return validated(model, where, merged(config, swept or {}), "key").model_dump()
+    return validated(model, where, layered(config, swept or {}), "key").model_dump()
 
 
 def _members(

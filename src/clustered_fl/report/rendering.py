@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from clustered_fl.figures import DEMO, SOURCES
 from clustered_fl.figures.tables import markdown
 from clustered_fl.figures.typesetting import number_columns, typeset
-from clustered_fl.ledger.resolution import merged
+from clustered_fl.ledger.tables import layered
 from clustered_fl.records import archive
 from clustered_fl.report import comparison, numbers, scorecards, verdicts
 
@@ -60,7 +60,7 @@ def _environment() -> Environment:
         "settings": settings_text,
         "number_columns": number_columns,
         "shown": lambda pixels: round(pixels * _SHOWN),
-        "at": lambda entry, scale: merged(entry, (entry["scales"] or {}).get(scale, {})),
+        "at": lambda entry, scale: layered(entry, (entry["scales"] or {}).get(scale, {})),
         "slug": slug,
         "anchor": anchor,
         "markdown": markdown,
