@@ -96,7 +96,7 @@ def _job(arguments: argparse.Namespace) -> dict[str, Any]:
         "data": arguments.data,
         "out": arguments.out,
         "saved": arguments.checkpoint,
-        "origin": _origin(arguments),
+        "origin": _begun(arguments),
         "device": arguments.device,
         "tell": tell,
     }
@@ -107,12 +107,12 @@ def study(arguments: argparse.Namespace) -> None:
     from clustered_fl.jobs import findings
     from clustered_fl.jobs.study import execute
 
-    execute(arguments.config, _origin(arguments), arguments.out)
+    execute(arguments.config, _begun(arguments), arguments.out)
     tell(findings.of_study(arguments.out))
 
 
-def _origin(arguments: argparse.Namespace) -> "Origin":
-    """The origin that a record states; a restored record now counts as computed here."""
+def _begun(arguments: argparse.Namespace) -> "Origin":
+    """Let a folder count as computed here, and no longer as restored; the origin of its record."""
     from clustered_fl.files import replacing
     from clustered_fl.records.archive import MARK, OTHER_DATA
     from clustered_fl.records.reading import Origin

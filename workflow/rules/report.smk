@@ -24,9 +24,7 @@ rule report_site:
         tested="results/{scale}/verdicts.tested",
         artefacts=PLAN.artefacts.files(),
         records=PLAN.record_files(),
-        templates=sorted(
-            map(str, Path(PLACES.found("src/clustered_fl/report/templates")).iterdir())
-        ),
+        templates=PLACES.templates(),
         guide=PLACES.found("docs/add_your_own.md"),
     output:
         index="results/{scale}/report/index.html",

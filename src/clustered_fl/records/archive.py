@@ -9,6 +9,7 @@ for most losses and norms too (`archived` in a ledger).
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +19,8 @@ from pyarrow import parquet
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.records import seal
-from clustered_fl.records.reading import COST, MODELS, RECORD
+from clustered_fl.records.reading import MODELS
+from clustered_fl.records.seal import COST, RECORD
 from clustered_fl.records.thinning import thinned
 
 FILE = "records.parquet"
@@ -156,15 +158,11 @@ def _alone(table: pa.Table, key: Key) -> pa.Table:
 def write(path: Path, records: Iterable[Packed]) -> None:
     """Write an archive atomically; equal records give equal bytes."""
     rows = [each._asdict() | {"files": sorted(each.files.items())} for each in records]
-    table = pa.Table.from_pylist(sorted(rows, key=_place), schema=_SCHEMA)
+    table = pa.Table.from_pylist(sorted(rows, key=itemgetter(*Key._fields)), schema=_SCHEMA)
     # One page for all files, and a window over all of it, compress better: records are similar.
     pages = {"use_dictionary": False, "data_page_size": 2**28, "write_page_checksum": True}
     with replacing(path) as beside:
         parquet.write_table(table, beside, compression="zstd", compression_level=22, **pages)
-
-
-def _place(row: Mapping[str, object]) -> tuple[object, ...]:
-    return row["kind"], row["name"], row["seed"]
 
 
 def union(first: Mapping[Key, Packed], second: Mapping[Key, Packed]) -> dict[Key, Packed]:

@@ -38,18 +38,20 @@ class Archives:
             for seed in entry.seeds
         }
         self._here = here
-        self._files = {folder: read(folder / FILE, files=False) for folder in folders}
-        self._places = {key: folder / FILE for folder, own in self._files.items() for key in own}
+        paths = [folder / FILE for folder in folders]
+        self._known = {
+            key: (path, packed) for path in paths for key, packed in read(path, files=False).items()
+        }
 
     @cached_property
     def taken(self) -> set[Key]:
         """Keys of the restored records."""
-        found = {key for key in self._places if self.has(key) and not self._here.is_here(key)}
+        found = {key for key in self._known if self.has(key) and not self._here.is_here(key)}
         return found - set(self._needed_to_compute(found))
 
     def has(self, key: Key) -> bool:
         """Whether a record is published that the plan would compute to the same result."""
-        return key in self._places and self._fits(self._files[self._places[key].parent][key])
+        return key in self._known and self._fits(self._known[key][1])
 
     def leave_out_unfinished(self) -> dict[str, tuple[int, ...]]:
         """Take from every entry the seeds without a record, here and in the archives.
@@ -90,12 +92,13 @@ class Archives:
 
     def told(self) -> str:
         """A message about which records are taken and which not; "" if nothing is published."""
-        known = (packed for own in self._files.values() for packed in own.values())
-        others = [
-            packed for packed in known if packed.key in self._asked and not self._fits(packed)
-        ]
-        if not self._places:
+        if not self._known:
             return ""
+        others = [
+            packed
+            for key, (_, packed) in self._known.items()
+            if key in self._asked and not self._fits(packed)
+        ]
         text = f"{len(self.taken)} published records are used instead of computed."
         if others:
             named = ", ".join(f"{each.name} (seed {each.seed})" for each in others[:NAMED])
@@ -128,14 +131,12 @@ class Archives:
     def constraint(self, kind: Kind, name: str = "") -> str:
         """Regular expression that matches the restored records of one kind, or of one entry."""
         keys = (key for key in self.taken if key.kind == kind.name and name in (key.name, ""))
-        folders = map(self._here.folder, keys)
-        start = Path(kind.place.format(name="", seed="")).parts[:3]
-        own = sorted(re.escape("/".join(folder.parts[len(start) :])) for folder in folders)
-        return "|".join(own) or "none"
+        records = sorted(f"{key.name}/seed{key.seed}" if kind.seeded else key.name for key in keys)
+        return "|".join(map(re.escape, records)) or "none"
 
     def file_of(self, kind: Kind) -> Callable[[Any], str]:
         """Input function: the archive of the record `name` or `name/seed0`."""
-        return lambda wildcards: str(self._places[_key(kind, wildcards.record)])
+        return lambda wildcards: str(self._known[_key(kind, wildcards.record)][0])
 
     def key_of(self, kind: Kind) -> Callable[[Any], str]:
         """Parameter function: the key of such a record, as JSON."""

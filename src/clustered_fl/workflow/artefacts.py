@@ -133,11 +133,11 @@ class Artefacts:
         chosen = [name for name in names if name in self.entries]
         reads = [read for name in chosen for read in self._reads(self.entries[name])]
         studies = [f for kind, own in reads if kind.name == "study" for f in kind.files_of(own)]
-        return [*self.files(chosen), *dict.fromkeys(studies)] if chosen else []
+        return [*self.files(chosen), *dict.fromkeys(studies)]
 
     def files(self, names: Iterable[str] | None = None) -> list[str]:
         """Files of artefacts, by default of all: pages, figures and tables."""
-        chosen = [name for name in (names or self.entries) if name in self.entries]
+        chosen = [n for n in (self.entries if names is None else names) if n in self.entries]
         return [
             f"{self._results}/artefacts/{name}/{name}.{suffix}"
             for name in chosen

@@ -28,14 +28,11 @@ class Clients:
     Args:
         configs: of runs and groupings, resolved.
         data, results: folders of datasets and results.
-    Raises: InputError if there is no such partition.
     """
 
     def __init__(self, configs: Iterable[Config], data: str, results: str) -> None:
         self._data, self._results = data, results
         self.known = {key_of(config): config for config in configs}
-        for config in self.known.values():
-            code_of(config)
 
     def federation(self, config: Config, seed: int | str) -> str:
         """File of the federation of a run or grouping."""

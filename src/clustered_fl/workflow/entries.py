@@ -64,10 +64,8 @@ def _studies(ledger: Ledger, settings: Settings) -> dict[str, Entry]:
     for name, study in ledger.studies.items():
         module, _, function = f"clustered_fl.theory.{study.function}".rpartition(".")
         own = study.settings | study.scales.get(settings.scale, {})
-        config, tables = (
-            {"function": study.function, "settings": own},
-            declared(module, function).tables,
-        )
+        config = {"function": study.function, "settings": own}
+        tables = declared(module, function).tables
         seeds = tuple(study.seeds_at(settings.scale)[: settings.seeds])
         found[name] = Entry(config, seeds, (module,), name, tables=tables)
     return found

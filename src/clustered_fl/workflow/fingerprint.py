@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from clustered_fl.files import digest
-from clustered_fl.workflow.source import ROOT, Source, Target, bound, parsed, read
+from clustered_fl.workflow.source import ROOT, Source, Target, bound, is_inert, parsed, read
 
 NUMERICS = "__numerics__"
 
@@ -242,7 +242,7 @@ def _meaning(node: object, source: Source, local: frozenset[str]) -> str:
         kept = [f"{name}={text}" for name, text in fields if text not in _NOTHING]
         return f"{type(node).__name__}({','.join(kept)})"
     if isinstance(node, list):
-        items = (_meaning(item, source, local) for item in node if not _is_inert(item))
+        items = (_meaning(item, source, local) for item in node if not is_inert(item))
         return f"[{','.join(items)}]"
     return ascii(node)
 
@@ -252,9 +252,3 @@ def _called(target: Target) -> str:
     if target.is_first_party:
         return target.symbol or target.module.rpartition(".")[2]
     return f"{target.module}.{target.symbol}" if target.symbol else target.module
-
-
-def _is_inert(statement: object) -> bool:
-    """Whether a statement has no effect: text, an ellipsis body, `pass`, an import."""
-    bare = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return bare or isinstance(statement, ast.Pass | ast.Import | ast.ImportFrom)

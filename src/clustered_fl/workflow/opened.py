@@ -10,8 +10,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.jobs.notebook import prepare
 from clustered_fl.records import archive, index
 from clustered_fl.records.archive import Key, Packed
-from clustered_fl.records.reading import RECORD
-from clustered_fl.records.seal import read_record
+from clustered_fl.records.seal import RECORD, read_record
 from clustered_fl.workflow.kinds import FILES
 from clustered_fl.workflow.places import places
 from clustered_fl.workflow.plan import Plan, planned
@@ -24,9 +23,7 @@ def plan_at(scale: str) -> Plan:
 
     Raises: InputError if there is no such scale.
     """
-    # Nothing is computed, so the source of real data does not matter.
-    source = "builtin" if scale == "demo" else "download"
-    return planned({"scale": scale, "source": source}, places())
+    return planned({"scale": scale}, places())
 
 
 def opened(artefact: str, scale: str, folder: Path | None = None) -> dict[str, Any]:

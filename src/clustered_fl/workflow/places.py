@@ -31,6 +31,10 @@ class Places:
         own = Path(name).absolute()
         return str(own if own.exists() else Path(self.repository, name))
 
+    def templates(self) -> list[str]:
+        """Paths of the templates of the report's pages."""
+        return sorted(map(str, Path(self.found("src/clustered_fl/report/templates")).iterdir()))
+
     def made(self, name: str) -> str:
         """Path of an output of the workflow."""
         return f"{self.prefix}{name}"

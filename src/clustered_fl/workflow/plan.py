@@ -157,7 +157,7 @@ class Plan:
         return (self.encoder, self.grouping, self.run, self.study)
 
     def kind_of(self, name: str) -> Kind:
-        """Kind of the entry with this name: run, grouping or encoder."""
+        """Kind of the entry with this name; run, if there is none."""
         return next((kind for kind in self.kinds if name in kind.entries), self.run)
 
     def computed(self, kind: Kind) -> list[str]:

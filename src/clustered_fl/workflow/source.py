@@ -138,7 +138,7 @@ def parsed(text: str, module: str, is_package: bool = False, root: Path = ROOT) 
     for statement in tree.body:
         names = list(_defined(statement))
         definitions |= dict.fromkeys(names, statement)
-        if not names and not _is_inert(statement):
+        if not names and not is_inert(statement):
             effects.append(statement)
     return Source(module, definitions, imports, tuple(imported), tuple(effects), root)
 
@@ -195,7 +195,7 @@ def _defined(statement: ast.stmt) -> Iterator[str]:
             yield each.value.id if isinstance(each, ast.Starred) else each.id
 
 
-def _is_inert(statement: ast.stmt) -> bool:
+def is_inert(statement: object) -> bool:
     """Whether a statement has no effect: text, `pass`, an import, or one for types only."""
     if isinstance(statement, ast.If):
         return _is_for_types(statement)
