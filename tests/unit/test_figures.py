@@ -28,7 +28,7 @@ def closed():
 
 def draw(folder):
     data = pd.DataFrame({"x": [0, 1, 0, 1], "y": [0.1, 1 / 3, 0.2, 0.5]})
-    figure, axes = figures.panels(1, 2)
+    figure, axes = figures.panels(1, 2, 3.4, 2.6)
     sns.lineplot(data, x="x", y="y", ax=axes[0, 0], errorbar=("pi", 100))
     axes[0, 1].fill_between([0, 1], [0, 1], label="ε₁")
     figures.legend_above(figure, axes[0])
@@ -44,7 +44,7 @@ def test_equal_numbers_are_equal_bytes(tmp_path):
 
 
 def test_few_colours_look_like_all_and_take_less(tmp_path):
-    figure, axes = figures.panels(1, 1)
+    figure, axes = figures.panels(1, 1, 3.4, 2.6)
     axes[0, 0].imshow(np.arange(100).reshape(10, 10), cmap="viridis")
     figures.save(figure, pd.DataFrame({"x": [1]}), tmp_path, "figure", "note")
     figure.savefig(tmp_path / "all.png")
@@ -105,7 +105,7 @@ def test_missing_data_is_told_once_and_of_real_data_only():
 
 
 def test_a_long_note_stays_inside_a_narrow_figure(tmp_path):
-    figure, _ = figures.panels(1, 1, width=2.5)
+    figure, _ = figures.panels(1, 1, 2.5, 2.6)
     note = figures.provenance("demo", "builtin", 3, "ag_news: 52,814 of 120,000 training articles")
     figures.save(figure, pd.DataFrame(), tmp_path, "figure", note)
     box = figure._supxlabel.get_window_extent()
@@ -114,7 +114,7 @@ def test_a_long_note_stays_inside_a_narrow_figure(tmp_path):
 
 
 def test_no_line_of_a_note_begins_with_a_dot(tmp_path):
-    figure, _ = figures.panels(1, 1, width=figures.WIDTH)
+    figure, _ = figures.panels(1, 1, figures.WIDTH, 2.6)
     note = figures.provenance("desktop", "real", 3, "femnist: 60,683 of 814,277 rows", trained=3)
     figures.save(figure, pd.DataFrame(), tmp_path, "figure", note)
     _, second = figure._supxlabel.get_text().splitlines()
@@ -143,7 +143,7 @@ def test_pure_groups_have_their_colour_and_mixed_ones_differ():
 
 def test_first_positive_points_are_ringed_at_their_mean():
     table = pd.DataFrame({"similarity": "update", "n": [1, 1, 2, 2], "gap": [-1, 0, 0.2, 0.4]})
-    _, axes = figures.panels(1, 1)
+    _, axes = figures.panels(1, 1, 3.4, 2.6)
     figures.mark_first(axes[0, 0], table, "n", pd.Series({"update": 2}))
     ring = axes[0, 0].get_lines()[-1]
     assert (ring.get_xdata(), ring.get_ydata()) == ([2], [pytest.approx(0.3)])
@@ -161,20 +161,20 @@ def test_labels_of_a_logarithmic_axis_do_not_touch(values):
 
 
 def test_every_measured_value_has_a_tick():
-    _, axes = figures.panels(1, 1)
+    _, axes = figures.panels(1, 1, 3.4, 2.6)
     figures.log_ticks(axes[0, 0], [75, 10, 100])
     assert axes[0, 0].get_xticks().tolist() == [10, 75, 100]
 
 
 def test_splits_share_one_entry_of_the_legend():
-    _, axes = figures.panels(1, 1)
+    _, axes = figures.panels(1, 1, 3.4, 2.6)
     figures.mark_splits(axes[0, 0], [3, 5])
     assert axes[0, 0].get_legend_handles_labels()[1] == ["split"]
     assert [line.get_xdata()[0] for line in axes[0, 0].get_lines()] == [3, 5]
 
 
 def test_a_legend_above_names_every_curve_once():
-    figure, axes = figures.panels(1, 2)
+    figure, axes = figures.panels(1, 2, 3.4, 2.6)
     for axis in axes[0]:
         axis.plot([0, 1], label="a")
         axis.legend()
@@ -185,7 +185,7 @@ def test_a_legend_above_names_every_curve_once():
 
 
 def test_lanes_have_a_line_per_client_in_the_colour_of_its_cluster():
-    _, axes = figures.panels(1, 1)
+    _, axes = figures.panels(1, 1, 3.4, 2.6)
     lanes = tree.lanes(TREE, TRUTH, end=10, space=3.0)
     trees.draw_lanes(axes[0, 0], lanes, {node["id"]: f"node {node['id']}" for node in TREE})
     colours = [to_hex(line.get_color()) for line in axes[0, 0].get_lines()]
@@ -229,7 +229,7 @@ def test_newcomers_have_the_colour_of_their_cluster(drawn_tree):
 
 
 def test_a_published_gap_is_an_open_diamond_on_the_zero_line():
-    _, axes = figures.panels(1, 1)
+    _, axes = figures.panels(1, 1, 3.4, 2.6)
     figures.mark_published(axes[0, 0], 1500.0)
     (mark,) = axes[0, 0].lines
     assert (mark.get_xdata().tolist(), mark.get_ydata().tolist()) == ([1500.0], [0])
@@ -238,7 +238,7 @@ def test_a_published_gap_is_an_open_diamond_on_the_zero_line():
 
 
 def test_stated_values_are_dotted_lines_within_the_axes():
-    _, axes = figures.panels(1, 1)
+    _, axes = figures.panels(1, 1, 3.4, 2.6)
     splits.show_settled(
         axes[0, 0], pd.DataFrame({"round": [0, 10, 20], "value": [900, 40.0, 30.0]}), [20]
     )

@@ -18,7 +18,7 @@ TITLES = {"fedavg": "FedAvg", "local": "Local", "mine": "Mine"}
 
 @pytest.fixture
 def axis():
-    drawn, axes = figures.panels(1, 1)
+    drawn, axes = figures.panels(1, 1, 3.4, 2.6)
     yield axes[0, 0]
     plt.close(drawn)
 

@@ -18,7 +18,7 @@ GROUPS = np.array([0, 1, 0, 2, 1, 2, 0])
 
 @pytest.fixture
 def axis():
-    yield figures.panels(1, 1)[1][0, 0]
+    yield figures.panels(1, 1, 3.4, 2.6)[1][0, 0]
     plt.close("all")
 
 

@@ -172,7 +172,7 @@ table = pd.DataFrame({"a<b": [word, "x | y"], "value": [0.1, 2.0]})
 tables.save(table, Path(out), "table", word)
 display(tables.shown(table, word), table, figures.panels)
 print(word)
-figure, axes = figures.panels(1, 1)
+figure, axes = figures.panels(1, 1, 3.4, 2.6)
 axes[0, 0].plot([1, 2], label="a<b")
 figures.save(figure, table, Path(out), "figure", word)
 """

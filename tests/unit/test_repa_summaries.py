@@ -266,7 +266,7 @@ def test_variants_of_a_method_share_its_colour_and_nothing_else():
 def test_curves_are_means_over_seeds_within_a_band():
     rows = [("WD", 0, 1, 2.0), ("WD", 1, 1, 4.0), ("WD", 0, 2, 5.0), ("WD", 1, 2, 9.0)]
     table = pd.DataFrame(rows, columns=["curve", "seed", "round", "r"])
-    _, axes = panels(1, 1)
+    _, axes = panels(1, 1, 3.4, 2.6)
     axis = axes[0, 0]
     drawings.draw_curves(axis, table, "round", "r", drawings.styles(["WD", "FedAvg"]))
     (line,) = axis.get_lines()
@@ -313,18 +313,18 @@ def test_choices_are_means_in_the_colour_of_their_method_with_a_line_at_the_usua
 def test_rows_show_every_seed_their_mean_and_what_is_published():
     rows = [("WD", 0, 0.2, 0.25, 0.1), ("WD", 1, 0.4, 0.25, 0.1), ("REPA", 0, 0.9, 0.91, 0.02)]
     table = pd.DataFrame(rows, columns=["name", "seed", "r", "published", "published error"])
-    _, axes = panels(1, 1)
+    _, axes = panels(1, 1, 3.4, 2.6)
     drawings.draw_published(axes[0, 0], table, "r")
     assert [label.get_text() for label in axes[0, 0].get_yticklabels()] == ["WD", "REPA"]
     marked = [line.get_xdata().tolist() for line in axes[0, 0].get_lines() if len(line.get_xdata())]
     for expected in ([0.2, 0.4], [pytest.approx(0.3)], [0.25], [0.9], [0.91]):
         assert expected in marked
-    drawings.draw_published(panels(1, 1)[1][0, 0], table[["name", "seed", "r"]], "r")
+    drawings.draw_published(panels(1, 1, 3.4, 2.6)[1][0, 0], table[["name", "seed", "r"]], "r")
 
 
 def test_similarities_are_ordered_by_group_with_borders_between():
     values, groups = np.arange(16.0).reshape(4, 4), np.array([1, 0, 1, 0])
-    _, axes = panels(1, 1)
+    _, axes = panels(1, 1, 3.4, 2.6)
     drawings.draw_similarity(axes[0, 0], values, groups)
     (image,) = axes[0, 0].get_images()
     order = [1, 3, 0, 2]

@@ -88,17 +88,14 @@ def encoders(evidence: Evidence, of: list[Grouping], over: list[Grouping]) -> Me
     return {"largest difference": max(found.values())} | found
 
 
-def right_number(
-    evidence: Evidence, of: list[Grouping], gammas: tuple[float, ...] = (0.5, 1.0, 2.0)
-) -> Measured:
+def right_number(evidence: Evidence, of: list[Grouping]) -> Measured:
     """Fraction of UMAP's seeds with as many components as true clusters, least over groupings.
 
     Args:
         of: groupings by FLT that have compared settings.
-        gammas: thresholds.
     """
     found = {}
-    for gamma in gammas:
+    for gamma in (0.5, 1.0, 2.0):
         tables = [_trials(evidence, name, gamma) for name in of]
         shares = [float((each["components"] == each["clusters"]).mean()) for each in tables]
         found[f"gamma {gamma:g}"] = min(shares)

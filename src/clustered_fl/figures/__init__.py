@@ -118,9 +118,7 @@ def _save_png(figure: Figure, path: Path) -> None:
         few.save(path, format="png", optimize=True, dpi=drawn.info["dpi"])
 
 
-def panels(
-    rows: int, columns: int, width: float = 3.4, height: float = 2.6
-) -> tuple[Figure, np.ndarray]:
+def panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, np.ndarray]:
     """A styled figure and its axes, always a 2-d array [rows, columns]; inches per panel."""
     use_style()
     size = (width * columns, height * rows)

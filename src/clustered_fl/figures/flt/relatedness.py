@@ -81,14 +81,14 @@ def draw_graph(axis: Axes, related: np.ndarray, places: np.ndarray, groups: np.n
     axis.axis("off")
 
 
-def draw_points(axis: Axes, points: np.ndarray, groups: np.ndarray, size: float = 8) -> None:
+def draw_points(axis: Axes, points: np.ndarray, groups: np.ndarray) -> None:
     """Draw points [n, 2 or 3] in the colours of their true clusters [n], none on top of all others.
 
     Clusters that share a label have points in the same place; a random order lets both be seen.
     """
     order = np.random.default_rng(0).permutation(len(points))
     colours = [cluster_colour(group) for group in groups[order]]
-    axis.scatter(*points[order].T, c=colours, s=size, linewidth=0, alpha=0.8)
+    axis.scatter(*points[order].T, c=colours, s=8, linewidth=0, alpha=0.8)
     axis.set(xticks=[], yticks=[])
     if points.shape[1] == 3:
         axis.set_zticks([])

@@ -32,12 +32,12 @@ def heights(rows: Rows) -> dict[tuple[str, str], float]:
     return found
 
 
-def panels(blocks: Sequence[Rows], columns: int = 3) -> tuple[Figure, np.ndarray]:
-    """A styled figure and its axes [blocks, columns], each block as high as its rows need."""
+def panels(blocks: Sequence[Rows]) -> tuple[Figure, np.ndarray]:
+    """A styled figure and its axes [blocks, 3], each block as high as its rows need."""
     use_style()
     high = [_LINE * max(heights(rows).values()) + _MARGIN for rows in blocks]
     size = {"figsize": (WIDTH, sum(high)), "height_ratios": high}
-    return plt.subplots(len(blocks), columns, squeeze=False, **size)
+    return plt.subplots(len(blocks), 3, squeeze=False, **size)
 
 
 def draw(axis: Axes, table: pd.DataFrame, rows: Rows, value: str, filled: bool = True) -> None:

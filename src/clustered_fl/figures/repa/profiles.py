@@ -97,11 +97,15 @@ def whole_ticks(axis: Axes) -> None:
     axis.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10], integer=True))
 
 
-def limits(table: pd.DataFrame, value: str = "weighted") -> tuple[float, float]:
-    """Limits of the vertical axis within which all curves lie from a quarter of the rounds on."""
-    late = table.loc[table["round"] >= table["round"].max() / 4, value]
+def limits(table: pd.DataFrame) -> tuple[float, float]:
+    """Limits of the vertical axis within which all curves lie from a quarter of the rounds on.
+
+    Args:
+        table: columns round and weighted, the accuracy in %.
+    """
+    late = table.loc[table["round"] >= table["round"].max() / 4, "weighted"]
     margin = 0.06 * (late.max() - late.min()) + 0.5
-    return late.min() - margin, table[value].max() + margin
+    return late.min() - margin, table["weighted"].max() + margin
 
 
 def name_ends(axis: Axes) -> None:
