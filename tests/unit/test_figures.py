@@ -88,20 +88,23 @@ def test_figures_say_of_built_in_data_what_the_data_say():
         (("desktop", "real", 1, "half"), "scale desktop · real data · half · 1 seed"),
         (("demo", "none", 1, "", 1), "scale demo · 1 seed"),
         (("demo", "none", 1, "", 3), "scale demo · first of 3 seeds"),
+        (("demo", "none", [1, 3], "", 1, True), f"scale demo · 1–3 seeds · {figures.BANDS}"),
+        (("demo", "none", [1, 1], "", 1, True), "scale demo · 1 seed"),
     ],
 )
 def test_provenance(arguments, line):
     assert figures.provenance(*arguments) == line
 
 
-def test_missing_data_is_told_once_and_of_real_data_only():
+def test_datasets_are_named_once_and_real_ones_only():
     def about(**changes):
         note = {"name": "ag_news", "source": "mirror", "complete": False, "note": "44% of it"}
         return {"data": note | changes}
 
-    told = figures.missing_data([about(), about(), about(name="mnist", complete=True)])
-    assert told == "ag_news: 44% of it"
-    assert figures.missing_data([about(source="builtin")]) == ""
+    told = figures.real_data([about(), about(), about(name="mnist", complete=True)])
+    assert told == "AG News (44% of it), MNIST"
+    assert figures.real_data([about(source="builtin")]) == ""
+    assert figures.real_data([about(name="mine", complete=True)]) == "mine"
 
 
 def test_a_long_note_stays_inside_a_narrow_figure(tmp_path):

@@ -83,6 +83,7 @@ def test_symbols_have_the_values_of_the_run():
     found = symbols.values(record(), frame)
     assert found["αᵢⱼ ∈ [−1, 1]"] == "-0.50 to 0.25 at the first split"
     assert found["Dᵢ"] == "10 samples each"
+    assert (found["θ ∈ Θ"], found["φₖ(x, y)"][:9]) == ("LeNet", "CIFAR-10,")
     assert found["rᵢ(θ)"].startswith("0.250 ")
     assert found["ε₂ > 0"].endswith("0.2 to 2")
     assert "below 0.50" in found["γₘₐₓ ∈ [0, 1]"]

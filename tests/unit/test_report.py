@@ -259,7 +259,7 @@ def test_runs_say_what_was_computed_and_what_it_cost(report):
     text = pages(report)["toy/runs.html"].words()
     assert "label_swap, clients 4, samples 10, 30 (a run each)" in text
     assert "accuracy 0.3 after 2 rounds 90.0 500" in text
-    assert "mnist (builtin), 1,797 rows" in text
+    assert "MNIST (builtin), 1,797 rows" in text
     assert "records; 1.5 minutes per seed; 0.5 expected" in text
 
 
@@ -288,7 +288,7 @@ def test_real_data_carries_no_demo_words_but_says_what_is_incomplete(scope):
     site.build(replace(scope, source="real"), scope.results / "report")
     found = {name: page.words() for name, page in pages(scope.results / "report").items()}
     assert all(DEMO not in text for name, text in found.items() if name != "words.html")
-    partial = "Partial data: mnist, 1,500 of 60,000 images."
+    partial = "Partial data: MNIST, 1,500 of 60,000 images."
     assert {name for name, text in found.items() if partial in text} == {
         "toy/index.html",
         "toy/toy_fig1.html",

@@ -18,10 +18,12 @@ from matplotlib.patheffects import withStroke
 from PIL import Image
 
 from clustered_fl.files import replacing
+from clustered_fl.metrics.titles import dataset
 
 DEMO = "built-in demo data: shows that the pipeline works, says nothing about the paper"
 SOURCES = {"builtin": DEMO, "real": "real data", "none": ""}
 """What is said of the data, by what they are."""
+BANDS = "bands: least to largest seed"
 
 # Colour-blind safe; clusters take them in order, `figures.methods` has those of methods. Purple
 # comes before vermilion, which is too near to orange for the four clusters of most figures.
@@ -58,29 +60,40 @@ def provenance(
     seeds: int | Sequence[int] | pd.Series | None,
     data: str = "",
     trained: int = 1,
+    bands: bool = False,
 ) -> str:
     """The line below every figure: scale, data, number of seeds.
 
     Args:
         source: builtin or real; "none" where no data is involved.
         seeds: number of seeds shown, or of each panel; None where nothing is random.
-        data: what the reader must know of the data beyond its source, such as missing rows.
+        data: names of the datasets and missing rows (`real_data`).
         trained: of a figure that shows one seed, how many there are.
+        bands: whether curves of several seeds have bands.
     """
     parts = [f"scale {scale}", SOURCES[source], data]
     if seeds is not None:
-        counts = sorted(set(np.atleast_1d(seeds).tolist()))
-        number = "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])
-        shown = f"{number} seed{'' if counts == [1] else 's'}"
-        parts.append(f"first of {trained} seeds" if trained > 1 else shown)
+        parts.append(f"first of {trained} seeds" if trained > 1 else seeds_shown(seeds))
+        parts.append(BANDS if bands and np.max(seeds) > 1 else "")
     return " · ".join(filter(None, parts))
 
 
-def missing_data(records: Iterable[Mapping[str, Any]]) -> str:
-    """What the provenance line says of real datasets that are not complete; "" if all are."""
-    about = [record["data"] for record in records]
-    partial = [each for each in about if each["source"] != "builtin" and not each["complete"]]
-    return "; ".join(sorted({f"{each['name']}: {each['note']}" for each in partial}))
+def seeds_shown(seeds: int | Sequence[int] | pd.Series) -> str:
+    """A number of seeds, or the smallest and the largest of several: 1 seed, 1–3 seeds."""
+    counts = sorted(set(np.atleast_1d(seeds).tolist()))
+    number = "–".join(str(count) for count in (counts[0], counts[-1])[: len(counts)])
+    return f"{number} seed{'' if counts == [1] else 's'}"
+
+
+def real_data(records: Iterable[Mapping[str, Any]]) -> str:
+    """What the provenance line says of real datasets: all names, and which rows are missing.
+
+    "" for built-in data, which are other images than their name says.
+    """
+    about = [record["data"] for record in records if record["data"]["source"] != "builtin"]
+    notes = {dataset(each["name"]): "" if each["complete"] else each["note"] for each in about}
+    named = [f"{name} ({note})" if note else name for name, note in sorted(notes.items())]
+    return ", ".join(named)
 
 
 # Characters of the note's size that fit in one inch.

@@ -3,8 +3,7 @@
 A cell is a run, a grouping or both. It is merged from four layers: all cells, the column, the row,
 the cell. Later layers win. A part with a name (a federation with a `kind`, a model or a method with
 a `name`) replaces that of the earlier layer; one without updates its settings, and null removes a
-setting. `{value}` is replaced by the column's value of that name; `{column}`, `{row}` and
-`{paper}` by names.
+setting. `{column}`, `{row}` and `{paper}` become names, `{value}` the column's value of that name.
 """
 
 from collections.abc import Iterator

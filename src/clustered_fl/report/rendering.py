@@ -12,6 +12,7 @@ from clustered_fl.figures import DEMO, SOURCES
 from clustered_fl.figures.tables import markdown
 from clustered_fl.figures.typesetting import number_columns, typeset
 from clustered_fl.ledger.tables import layered
+from clustered_fl.metrics.titles import dataset
 from clustered_fl.records import archive
 from clustered_fl.report import comparison, numbers, scorecards, verdicts
 
@@ -65,6 +66,7 @@ def _environment() -> Environment:
         "anchor": anchor,
         "markdown": markdown,
         "typeset": typeset,
+        "dataset": dataset,
         "plain": numbers.plain,
         "with_unit": numbers.with_unit,
         "points": points,

@@ -1,10 +1,13 @@
 """Published accuracies in the axes of our curves: those of a table, and those read off a figure."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from clustered_fl.figures import seeds_shown
 from clustered_fl.figures.methods import looks
 
 READ_OFF = {
@@ -19,9 +22,28 @@ _START, _STEP = 1.03, 0.035
 _OPEN = {"markerfacecolor": "white", "linestyle": "none", "markeredgewidth": 1.3}
 
 
-def name_panel(axis: Axes, name: str, absent: Sequence[str]) -> None:
-    """Write the title of a panel, with methods that are not trained; no rounds if none is."""
-    axis.set_title(f"{name}\nnot trained: {', '.join(absent)}" if absent else name)
+def draw_curve(axis: Axes, table: pd.DataFrame, style: Mapping[str, Any]) -> None:
+    """Draw the mean over seeds, with eight marks, and a light band from the least to the largest.
+
+    Args:
+        table: columns round, seed and accuracy (%), of one run.
+        style: keywords of `plot`.
+    """
+    own = table.groupby("round")["accuracy"]
+    means = own.mean()
+    axis.plot(means, markevery=max(1, len(means) // 8), **style)
+    band = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
+    axis.fill_between(means.index, own.min(), own.max(), **band)
+
+
+def name_panel(axis: Axes, name: str, seeds: Sequence[int], absent: Sequence[str]) -> None:
+    """Write the title of a panel, with methods that are not trained; no rounds if none is.
+
+    Args:
+        seeds: number of seeds of each curve.
+    """
+    shown = f"{name}, {seeds_shown(seeds)}" if len(seeds) else name
+    axis.set_title(f"{shown}\nnot trained: {', '.join(absent)}" if absent else shown)
     if not any(len(line.get_xdata()) > 1 for line in axis.lines):
         axis.set_xticks([])
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clustered_fl.metrics import curves
+from clustered_fl.metrics import curves, titles
 
 
 def values(record: Mapping[str, Any], rounds: pd.DataFrame) -> dict[str, str]:
@@ -16,15 +16,16 @@ def values(record: Mapping[str, Any], rounds: pd.DataFrame) -> dict[str, str]:
     # Without a number in the ledger, clients share the training samples equally.
     share = record["data"]["train_rows"] // len(truth)
     samples = record["config"]["federation"].get("samples") or share
+    data = titles.dataset(record["data"]["name"])
     alpha = "kept at splits only, and there was none"
     if similarity := record["tree"][0]["similarity"]:
         alpha = "{:.2f} to {:.2f} at the first split".format(*similarity)
     return {
         "M": f"{len(truth)}",
         "K ≤ M": f"{len(set(truth))}",
-        "θ ∈ Θ": record["config"]["model"]["name"],
+        "θ ∈ Θ": titles.network(record["config"]["model"]["name"]),
         "d": f"{record['parameters']:,}",
-        "φₖ(x, y)": f"{record['data']['name']}, labels permuted in {len(set(truth))} ways",
+        "φₖ(x, y)": f"{data}, labels permuted in {len(set(truth))} ways",
         "Rₖ(θ)": "unknown; the test score stands for it",
         "Dᵢ": f"{samples:,} samples each",
         "rᵢ(θ)": f"{curves.final(rounds, 'loss').mean():.3f} on average in the last round",

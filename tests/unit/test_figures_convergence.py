@@ -1,0 +1,39 @@
+"""Curves of FLT Figs 4 and 5: means with the spread of seeds, titles with their number."""
+
+import pandas as pd
+import pytest
+from matplotlib.collections import PolyCollection
+
+from clustered_fl import figures
+from clustered_fl.figures.flt import convergence as drawings
+from clustered_fl.figures.methods import LOOKS
+
+
+@pytest.fixture
+def axis():
+    figure, (axis,) = figures.stack(1)
+    yield axis
+    figures.plt.close(figure)
+
+
+def test_a_curve_is_the_mean_of_its_seeds_within_a_band(axis):
+    rows = [(0, 0, 10.0), (0, 20, 30.0), (1, 0, 20.0), (1, 20, 50.0)]
+    table = pd.DataFrame(rows, columns=["seed", "round", "accuracy"])
+    drawings.draw_curve(axis, table, LOOKS["flt"])
+    (line,) = axis.get_lines()
+    assert line.get_xydata().tolist() == [[0, 15], [20, 40]]
+    (band,) = axis.findobj(PolyCollection)
+    assert {(0, 10), (0, 20), (20, 30), (20, 50)} <= set(map(tuple, band.get_paths()[0].vertices))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "absent", "title"),
+    [
+        ([3, 3], [], "MLP, 3 seeds"),
+        ([1, 3], ["IFCA"], "MLP, 1–3 seeds\nnot trained: IFCA"),
+        ([], ["FLT", "IFCA"], "MLP\nnot trained: FLT, IFCA"),
+    ],
+)
+def test_a_panel_says_how_many_seeds_it_shows(axis, seeds, absent, title):
+    drawings.name_panel(axis, "MLP", seeds, absent)
+    assert axis.get_title() == title
