@@ -181,6 +181,7 @@ HISTORY = pd.DataFrame(
     ],
     columns=["method", "round", "accuracy", "agreement", "groups"],
 )
+HISTORY = HISTORY.assign(least=HISTORY["accuracy"] - 1, most=HISTORY["accuracy"] + 2)
 
 
 def test_a_curve_has_the_tests_after_round_0():
@@ -195,6 +196,8 @@ def test_every_method_but_the_references_has_a_panel_of_its_own():
         other, own, reference = axis.lines
         assert own.get_ydata().tolist() == [end]
         assert [text.get_text() for text in axis.texts] == [f"{end:.1f}%"]
+        (band,) = axis.collections
+        assert {(2, end - 1), (2, end + 2)} <= set(map(tuple, band.get_paths()[0].vertices))
         assert (other.get_color(), other.get_linewidth()) == (curves.GREY, 0.7)
         assert reference.get_color() == methods.LOOKS["fedavg"]["color"]
         # The reference is narrower and above, so that it is seen where both coincide.

@@ -291,6 +291,8 @@ def test_history_tells_what_groups_there_were_in_every_round(known):
     tested = found["accuracy"].dropna()
     assert tested.index.tolist() == [0, 2, 4]
     assert tested[2] == pytest.approx(100 * (sum(CURVES[0][2]) / 6 + 0.3) / 2)
+    of_seeds = 30, 100 * sum(CURVES[0][2]) / 6
+    assert found.loc[2, ["least", "most"]].tolist() == pytest.approx(of_seeds)
 
 
 def test_personal_models_at_the_end_are_no_groups_of_the_last_round(tmp_path):

@@ -74,7 +74,7 @@ def tested(history: pd.DataFrame, name: str) -> pd.Series:
 def draw_accuracy(axis: Axes, history: pd.DataFrame, name: str, known: Mapping[str, Look]) -> None:
     """Draw a method's curve wide, the references thin upon it, all others grey, and its accuracy.
 
-    The accuracy is the mean of the last tests, as in the matrix (`metrics.ground.budgets`).
+    A band spans the seeds of the method. The accuracy is the mean of the last tests, as in the matrix (`metrics.ground.budgets`).
 
     A reference with which the curve coincides is seen as its core.
     """
@@ -82,7 +82,10 @@ def draw_accuracy(axis: Axes, history: pd.DataFrame, name: str, known: Mapping[s
         if other not in (name, *REFERENCES):
             axis.plot(tested(history, other), color=GREY, linewidth=0.7, zorder=1)
     seen, colour = tested(history, name), known[name]["color"]
-    axis.plot(seen, color=colour, linewidth=2.6, zorder=2, solid_capstyle="butt")
+    own = history[(history["method"] == name) & history["round"].isin(seen.index)]
+    band = {"color": colour, "alpha": 0.25, "linewidth": 0, "zorder": 1.5}
+    axis.fill_between(own["round"], own["least"], own["most"], **band)
+    axis.plot(seen, color=colour, linewidth=2.3, zorder=2, solid_capstyle="butt")
     for other in REFERENCES:
         if other in known and other != name:
             axis.plot(tested(history, other), color=known[other]["color"], linewidth=0.9, zorder=3)

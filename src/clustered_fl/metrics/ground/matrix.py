@@ -136,6 +136,8 @@ def grid(table: pd.DataFrame, measure: str, columns: Sequence[str]) -> pd.DataFr
 def over_rounds(cell: Cell, records: pd.DataFrame) -> pd.DataFrame:
     """Accuracy (%, mean over clients), agreement and number of groups by round, means over seeds.
 
+    Columns least and most: the accuracies of the worst and of the best seed.
+
     Groups are those in which a round's participants have trained, so that they are known where all
     take part; the last round's are the record's, or those of the round before where every client
     ends with a personal model. Groups found before training are constant and counted as in
@@ -152,7 +154,9 @@ def over_rounds(cell: Cell, records: pd.DataFrame) -> pd.DataFrame:
             found = _groups_by_round(folder, record)
         scores = accuracy.client_scores(folder).mean(axis=1).rename("accuracy")
         parts.append(found.join(scores, how="outer").rename_axis("round").reset_index())
-    means = pd.concat(parts).groupby("round").mean().reset_index()
+    by_round = pd.concat(parts).groupby("round")
+    spread = by_round["accuracy"].agg(least="min", most="max")
+    means = by_round.mean().join(spread).reset_index()
     return means.assign(setting=cell["column"], method=cell["row"])
 
 
