@@ -297,7 +297,7 @@ def test_choices_are_means_in_the_colour_of_their_method_with_a_line_at_the_usua
     rows = [(*CHOICES[0], 0, 1.0), (*CHOICES[0], 1, 3.0), (*CHOICES[1], 0, 9.0)]
     rows.append((*CHOICES[2], 0, float("nan")))
     table = pd.DataFrame(rows, columns=["question", "choice", "seed", "r"])
-    _, axes = choices.panels([CHOICES])
+    figure, axes = choices.panels([CHOICES])
     axis, places = axes[0, 0], choices.heights(CHOICES)
     choices.draw(axis, table, CHOICES, "r")
     lines = [line.get_xydata().tolist() for line in axis.get_lines()]
@@ -308,6 +308,9 @@ def test_choices_are_means_in_the_colour_of_their_method_with_a_line_at_the_usua
     assert {line.get_color() for line in axis.get_lines()} == {drawings.colour_of("WD"), "#999999"}
     choices.name_rows(axis, CHOICES)
     assert [text.get_text() for text in axis.texts][:2] == ["vectors: WD", "usual"]
+    choices.legend(figure)
+    filled, empty, *_ = figure.legends[0].legend_handles
+    assert (filled.get_markerfacecolor(), empty.get_markerfacecolor()) == (choices._KEY, "white")
 
 
 def test_rows_show_every_seed_their_mean_and_what_is_published():

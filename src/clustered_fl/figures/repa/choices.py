@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.transforms import blended_transform_factory
 
 from clustered_fl.figures import SMALL, WIDTH, use_style
@@ -17,6 +18,7 @@ Rows = Sequence[tuple[str, str]]
 
 # Inches of one line of text, and of a panel's ticks and label.
 _LINE, _MARGIN = 0.17, 0.75
+_KEY = "#444444"
 
 
 def heights(rows: Rows) -> dict[tuple[str, str], float]:
@@ -68,6 +70,18 @@ def draw(axis: Axes, table: pd.DataFrame, rows: Rows, value: str, filled: bool =
     axis.locator_params(axis="x", nbins=2)
     axis.tick_params(labelsize=SMALL)
     axis.margins(x=0.12)
+
+
+def legend(figure: Figure) -> None:
+    """Explain above all panels what `draw` has drawn."""
+    mark = {"color": _KEY, "marker": "o", "markersize": 5, "linestyle": "none"}
+    handles = [
+        Line2D([], [], label="mean over seeds (accuracy: weighted by images)", **mark),
+        Line2D([], [], label="with equal weight per client", markerfacecolor="white", **mark),
+        Line2D([], [], label="least to largest seed", color=_KEY, linewidth=3, alpha=0.3),
+        Line2D([], [], label="mean of the block's first row", color="#999999", linewidth=0.9),
+    ]
+    figure.legend(handles=handles, loc="outside upper left", fontsize=SMALL)
 
 
 def name_rows(axis: Axes, rows: Rows) -> None:
