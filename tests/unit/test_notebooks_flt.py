@@ -171,7 +171,7 @@ def test_the_map_has_a_row_per_grouping_with_an_encoder(played):
 def test_published_values_are_in_the_axes_of_our_curves(figure, played):
     variables = played.variables(figure)
     axes, cells = variables["axes"], LEDGER.artefacts[figure].parameters["cells"]
-    assert [axis.get_title() for axis in axes] == ["MLP", "CNN"]
+    assert [axis.get_title() for axis in axes] == ["MLP, 1–2 seeds", "CNN, 1–2 seeds"]
     for axis, column in zip(axes, variables["panels"], strict=True):
         marks = [line for line in axis.lines if line.get_markerfacecolor() == "white"]
         beyond, within = ([m for m in marks if m.get_clip_on() == clip] for clip in (False, True))
@@ -196,7 +196,7 @@ def test_what_is_not_trained_is_left_out(name, partly):
 @pytest.mark.parametrize("figure", ["flt_fig4", "flt_fig5"])
 def test_a_panel_names_the_methods_that_are_not_trained(figure, partly):
     mlp, cnn = (axis.get_title() for axis in partly.variables(figure)["axes"])
-    assert mlp == "MLP"
+    assert mlp == "MLP, 1–2 seeds"
     assert cnn.startswith("CNN\nnot trained: FedAvg, PCA")
 
 
