@@ -297,6 +297,15 @@ def test_real_data_carries_no_demo_words_but_says_what_is_incomplete(scope):
     assert "Partial: 1,500 of 60,000 images" in found["index.html"]  # in the list of datasets
 
 
+def test_bounds_are_written_with_signs(scope):
+    path = scope.results / "verdicts.csv"
+    path.write_text(path.read_text().replace("score > 0.5", "score >= -1"))
+    site.build(scope, scope.results / "report")
+    text = pages(scope.results / "report")["toy/index.html"].words()
+    assert "score ≥ −1" in text
+    assert "score ≥ -1" not in text
+
+
 def test_an_artefact_names_datasets_once_that_differ_by_their_seed_only(scope):
     for seed, digest in enumerate("de"):
         data = {"source": "mirror", "note": "turned", "digest": digest * 64}
