@@ -1,7 +1,7 @@
 """What readers call datasets and networks; records have their names in the configuration.
 
 A name without a title, such as that of an added dataset, is its own title. Titles are here and not
-in `config/datasets.yaml`, whose entries decide whether data are prepared anew.
+in `config/datasets.yaml`, because notebooks and measures read no configuration.
 """
 
 DATASETS = {
