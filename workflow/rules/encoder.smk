@@ -40,7 +40,7 @@ rule encoder:
     shell:
         """
         exec &>{log:q}
-        trap 'killed "{wildcards.name}" {resources.mem_mb} {rule}' EXIT
+        trap 'killed "{wildcards.name}" {resources.mem_mb} encoder' EXIT
         python -m clustered_fl encoder \
             --config {params.config:q} \
             --data {input.data:q} \

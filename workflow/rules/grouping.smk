@@ -53,7 +53,7 @@ rule grouping:
     shell:
         """
         exec &>{log:q}
-        trap 'killed "{wildcards.name}, seed {wildcards.seed}" {resources.mem_mb} {rule}' EXIT
+        trap 'killed "{wildcards.name}, seed {wildcards.seed}" {resources.mem_mb} grouping' EXIT
         python -m clustered_fl grouping \
             --config {params.config:q} \
             --data {input.data:q} \

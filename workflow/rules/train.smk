@@ -52,7 +52,7 @@ rule train:
     shell:
         """
         exec &>{log:q}
-        trap 'killed "{wildcards.name}, seed {wildcards.seed}" {resources.mem_mb} {rule}' EXIT
+        trap 'killed "{wildcards.name}, seed {wildcards.seed}" {resources.mem_mb} train' EXIT
         python -m clustered_fl train \
             --config {params.config:q} \
             --data {input.data:q} \

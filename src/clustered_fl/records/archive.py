@@ -19,8 +19,7 @@ from pyarrow import parquet
 from clustered_fl.errors import InputError
 from clustered_fl.files import replacing
 from clustered_fl.records import seal
-from clustered_fl.records.reading import MODELS
-from clustered_fl.records.seal import COST, RECORD
+from clustered_fl.records.reading import COST, MODELS, RECORD
 from clustered_fl.records.thinning import thinned
 
 FILE = "records.parquet"

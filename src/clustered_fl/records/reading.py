@@ -19,11 +19,12 @@ from safetensors.numpy import load_file
 
 from clustered_fl.files import replacing
 from clustered_fl.records.measurements import Measurements, Row
-from clustered_fl.records.seal import opened, read_cost, read_record, verified
+from clustered_fl.records.seal import COST, RECORD, opened, read_cost, read_record, verified
 
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["COST", "MODELS", "RECORD", "ROUNDS"]
 ROUNDS, MODELS = "rounds.parquet", "models.safetensors"
 
 

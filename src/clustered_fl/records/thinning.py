@@ -21,9 +21,8 @@ from pyarrow import parquet
 
 from clustered_fl.records import seal
 from clustered_fl.records.measurements import SCHEMA
-from clustered_fl.records.reading import ROUNDS
+from clustered_fl.records.reading import COST, RECORD, ROUNDS
 from clustered_fl.records.relatedness import COMPARISONS
-from clustered_fl.records.seal import COST, RECORD
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,8 +20,7 @@ from clustered_fl.metrics.accuracy import binomial_error, scores_of
 from clustered_fl.metrics.ground.budgets import at_budget
 from clustered_fl.metrics.ground.matrix import groups_of
 from clustered_fl.records.archive import Key
-from clustered_fl.records.reading import ROUNDS
-from clustered_fl.records.seal import RECORD
+from clustered_fl.records.reading import RECORD, ROUNDS
 from clustered_fl.report.entries import ArtefactEntry, ComputedEntry, PaperEntry
 from clustered_fl.report.evidence import Records
 from clustered_fl.report.numbers import span

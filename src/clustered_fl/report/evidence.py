@@ -16,7 +16,7 @@ from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings
 from clustered_fl.ledger.schema import Scale
 from clustered_fl.ledger.written import SECTIONS, Ledger
 from clustered_fl.records.archive import Key, Packed
-from clustered_fl.records.seal import COST, RECORD
+from clustered_fl.records.reading import COST, RECORD
 from clustered_fl.report.entries import (
     ArtefactEntry,
     ClaimEntry,

@@ -10,8 +10,8 @@ import pandas as pd
 from clustered_fl.ledger.schema import Scale
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.records.archive import Key, Packed, pack
+from clustered_fl.records.reading import RECORD
 from clustered_fl.records.relatedness import SIGNATURES
-from clustered_fl.records.seal import RECORD
 
 VERDICTS = "verdicts.csv"
 

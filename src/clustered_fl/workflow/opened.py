@@ -10,7 +10,8 @@ from clustered_fl.errors import InputError
 from clustered_fl.jobs.notebook import prepare
 from clustered_fl.records import archive, index
 from clustered_fl.records.archive import Key, Packed
-from clustered_fl.records.seal import RECORD, read_record
+from clustered_fl.records.reading import RECORD
+from clustered_fl.records.seal import read_record
 from clustered_fl.workflow.kinds import FILES
 from clustered_fl.workflow.places import places
 from clustered_fl.workflow.plan import Plan, planned
