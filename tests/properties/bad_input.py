@@ -27,6 +27,7 @@ from clustered_fl.ledger.settings import read_settings
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.options import validated
 from clustered_fl.workflow.checks import check, check_claim
+from clustered_fl.workflow.plan import Plan
 
 ROOT = Path(__file__).parents[2]
 OUTCOMES = ("refused", "accepted", "silent", "traceback")
@@ -200,6 +201,7 @@ class Ledgers:
         path = (section, name, *chosen)
         key = next(each for each in reversed(chosen) if isinstance(each, str))
         how, value, may_be = draw.choice(list(wrong(at(content, path), key)))
+        may_be |= value is None and "scales" in chosen  # removes the setting at that scale
         text = _written(replaced(content, path, value))
         what = f"{ledger.paper} {'.'.join(map(str, path))}: {how}"
         return Case("settings", what, self._loading(ledger.paper, text), lambda _: may_be)
@@ -314,7 +316,13 @@ def configuration(draw: random.Random) -> Case:
     key = draw.choice(list(CONFIGURATION))
     value = draw.choice(CONFIGURATION[key])
     given = {"scale": "demo", "device": "auto"} | {key: value}
-    return Case("--config", f"{key}={value!r}", lambda: read_settings(given), lambda _: False)
+
+    def attempt() -> None:
+        settings = read_settings(given)
+        if settings.mirror:  # what it names is checked once, not by every job
+            Plan(settings, ROOT / "config/papers").require_folders()
+
+    return Case("--config", f"{key}={value!r}", attempt, lambda _: False)
 
 
 # ---- All of it -----------------------------------------------------------------------------------

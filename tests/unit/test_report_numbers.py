@@ -159,8 +159,10 @@ def test_a_number_stands_with_its_unit_and_what_it_needed():
     assert with_unit(1.234, "points") == "1.23 points"
     assert with_unit(3.0, "") == "3"
     assert with_unit(-inf, "rounds") == "never"
+    assert with_unit(53.1, "%", 0.468) == "53.1 ± 0.47%"
+    assert with_unit(10112, "", 1259.6) == "10,112 ± 1,300"
     told = deciding_text(Number("lead", 1.2, 0.35, (1.0, 1.4), ">= 1.5", "points"))
-    assert told == "lead: 1.2 points ± 0.35 (1 to 1.4), needed ≥ 1.5"
+    assert told == "lead: 1.2 ± 0.35 points (1 to 1.4), needed ≥ 1.5"
 
 
 @pytest.mark.parametrize(

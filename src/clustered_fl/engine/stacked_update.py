@@ -58,7 +58,7 @@ class StackedUpdate:
         self._settings, self._models, self._start = settings, models, start
         self._gradient = gradient
         self._velocity = torch.zeros_like(models) if settings.momentum else None
-        self._rate = models.new_tensor(settings.lr)
+        self._rate = torch.zeros((), device=models.device)
         self._adam = None
         if settings.optimiser == "adam":
             self._adam = torch.optim.Adam([models], settings.lr, fused=True, capturable=True)

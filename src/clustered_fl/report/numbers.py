@@ -158,11 +158,13 @@ def plain(value: float) -> str:
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def with_unit(value: float, unit: str) -> str:
-    """A number and its unit: `1.2 points` or `1.2%`; no unit where there is no number."""
+def with_unit(value: float, unit: str, interval: float = 0) -> str:
+    """A number, its interval and unit: `1.2 ± 0.35 points` or `1.2%`; no unit without a number."""
     written = plain(value)
     if not isfinite(value):
         return written
+    if interval:
+        written += f" ± {plain(float(f'{interval:.2g}'))}"
     return written + unit if unit == "%" else f"{written} {unit}".rstrip()
 
 
@@ -174,8 +176,7 @@ def span(numbers: Iterable[int]) -> str:
 
 def deciding_text(number: Number) -> str:
     """The number that decides, its interval, spread and bound in one line, for Markdown."""
-    around = f" ± {plain(number.interval)}" if number.interval else ""
     spread = number.spread and f" ({plain(number.spread[0])} to {plain(number.spread[1])})"
     needed = f", needed {number.needed}"
-    value = with_unit(number.value, number.unit)
-    return f"{number.name}: {value}{around}{spread or ''}{needed}"
+    value = with_unit(number.value, number.unit, number.interval)
+    return f"{number.name}: {value}{spread or ''}{needed}"
