@@ -2,6 +2,7 @@
 
 import torch
 
+from clustered_fl.engine import checkpoint
 from clustered_fl.engine.checkpoint import SAVE_SECONDS
 from clustered_fl.engine.resumable import Resumable
 
@@ -25,6 +26,31 @@ def test_it_is_written_every_few_minutes_and_not_before(tmp_path):
         assert path.exists() is written
         path.unlink(missing_ok=True)
     assert len(done.tensors) == 5
+
+
+def test_a_checkpoint_that_takes_long_is_written_less_often(tmp_path, monkeypatch):
+    path, clock = tmp_path / "checkpoint", Clock()
+    save = checkpoint.save
+
+    def slowly(*given) -> None:
+        clock.now += 50
+        save(*given)
+
+    monkeypatch.setattr(checkpoint, "save", slowly)
+    done = Resumable(path, "this", clock=clock)
+    clock.now += SAVE_SECONDS
+    done.keep({"a": torch.zeros(1)})
+    path.unlink()
+    clock.now += 15 * 60  # twenty times 50 s are 16 whole minutes
+    done.keep({"a": torch.zeros(1)})
+    assert not path.exists()
+    clock.now += 60
+    done.keep({"a": torch.zeros(1)})
+    assert path.exists()
+
+
+def test_a_short_one_does_not_change_the_pause():
+    assert [checkpoint.pause_after(each) for each in (0.0, 2.0, 6.0)] == [SAVE_SECONDS] * 3
 
 
 def test_all_that_was_kept_is_found_with_the_seconds_that_it_took(tmp_path):

@@ -28,13 +28,24 @@ from clustered_fl.models.numerics import NUMERICS
 
 __numerics__ = NUMERICS
 
-SAVE_SECONDS = 120
-"""Wall time between two checkpoints. A kill loses at most this and the round in progress."""
+SAVE_SECONDS, LEAST = 120, 20
+"""Wall time between two checkpoints, and its least ratio to the time that a long one takes.
+
+A kill loses at most this and the round in progress.
+"""
 GRACE_SECONDS = 8
 """Time to finish after an interruption; schedulers wait ten seconds or more before they kill."""
 HEARTBEAT, PATIENCE = 60, 3
 """Seconds between two touches of a lock, and number of missed touches before it is stale."""
 _HEADER, _CONTENT = "checkpoint", ".content"
+
+
+def pause_after(seconds: float) -> float:
+    """Wall time to the next checkpoint, after one that took so many seconds.
+
+    One of 15 GB takes 50 s, so that every two minutes would be too often. Whole minutes.
+    """
+    return max(SAVE_SECONDS, 60 * (LEAST * seconds // 60))
 
 
 @contextmanager

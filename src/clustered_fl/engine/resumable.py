@@ -40,7 +40,7 @@ class Resumable:
         self.tensors, self.content = found or ({}, {})
         self._path, self._identity, self._clock = path, identity, clock
         self._before, self._began = self.content.pop("seconds", 0.0), clock()
-        self._written = self._began
+        self._written, self._pause = self._began, checkpoint.SAVE_SECONDS
 
     @property
     def seconds(self) -> float:
@@ -51,7 +51,9 @@ class Resumable:
         """Add or replace entries by name, and write the checkpoint if one is due."""
         self.tensors |= tensors
         self.content |= content or {}
-        if self._path and self._clock() - self._written >= checkpoint.SAVE_SECONDS:
+        now = self._clock()
+        if self._path and now - self._written >= self._pause:
             content = self.content | {"seconds": self.seconds}
             checkpoint.save(self._path, self._identity, self.tensors, content)
             self._written = self._clock()
+            self._pause = checkpoint.pause_after(self._written - now)

@@ -121,12 +121,13 @@ def train(
     """
     _resume(run, saved, identity, tell)
     total, first, began, told = run.config["rounds"], run.completed, time.monotonic(), 0.0
-    kept = time.monotonic()
+    kept, pause = time.monotonic(), checkpoint.SAVE_SECONDS
     for completed in rounds(run):
-        ended = completed == total or run.state.finished
-        if ended or interrupted or time.monotonic() - kept >= checkpoint.SAVE_SECONDS:
+        ended, now = completed == total or run.state.finished, time.monotonic()
+        if ended or interrupted or now - kept >= pause:
             _save(run, saved, identity)
             kept = time.monotonic()
+            pause = checkpoint.pause_after(kept - now)
         if interrupted and not ended:
             raise InterruptionError(interrupted[0])
         if time.monotonic() - told > PROGRESS_SECONDS or ended:
