@@ -127,7 +127,8 @@ def _save_png(figure: Figure, path: Path) -> None:
     with BytesIO() as buffer:
         figure.savefig(buffer, format="png")
         drawn = Image.open(buffer)
-        few = drawn.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        how = {"method": Image.Quantize.MAXCOVERAGE, "dither": Image.Dither.NONE}
+        few = drawn.convert("RGB").quantize(256, **how)
         few.save(path, format="png", optimize=True, dpi=drawn.info["dpi"])
 
 
@@ -205,9 +206,7 @@ def mark_published(axis: Axes, place: float) -> None:
     axis.annotate(f"{place:,.0f}", (place, 0), color=colour, **beside)
 
 
-def stated(
-    axis: Axes, value: float, text: str, below: bool = False, left: bool = False
-) -> None:
+def stated(axis: Axes, value: float, text: str, below: bool = False, left: bool = False) -> None:
     """A dotted line at a number that the paper states, with its text above or below an end."""
     axis.axhline(value, color="#777777", linewidth=0.9, linestyle=(0, (1, 2)), zorder=0)
     style = {"fontsize": SMALL, "color": "#555555", "path_effects": [HALO], "zorder": 5}

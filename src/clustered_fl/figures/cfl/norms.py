@@ -28,7 +28,7 @@ def draw_norms(axis: Axes, norms: pd.DataFrame, window: int) -> None:
     """Draw every seed's norms thin and their running medians over `window` rounds wide.
 
     Args:
-        norms: rows of the metrics in `NAMES`, as `metrics.curves.measurements` has them, of one run.
+        norms: rows of the metrics in `NAMES` of one run, as `metrics.curves.measurements` has them.
     """
     smooth = curves.running_median(norms, window)
     for metric, name in NAMES.items():

@@ -67,10 +67,11 @@ def draw_map(axis: Axes, table: pd.DataFrame, lines: Sequence[Line], coded: set)
     mean = table["ari"].map("{:z.2f}".format).map(typeset)
     exact = table["exact"].astype(str) + "/" + table["trials"].astype(str)
     shown = table.assign(words=mean + "\n" + exact)
+    # Every place once: a second value for one, which `pivot_table` would hide, is an error.
+    axes = {"index": "grouping", "columns": ["distance", "gamma"]}
+    order = {"index": names, "columns": pd.MultiIndex.from_tuples(settings)}
     shares, words = (
-        shown.pivot(index="grouping", columns=["distance", "gamma"], values=column).reindex(
-            index=names, columns=pd.MultiIndex.from_tuples(settings)
-        )
+        shown.pivot(values=column, **axes).reindex(**order)  # noqa: PD010
         for column in ("ari", "words")
     )
     # An agreement of 1 is not the darkest blue, on which a black frame would not show.

@@ -20,7 +20,10 @@ from clustered_fl.metrics.ground.budgets import at_budget
 REFERENCES = ("fedavg", "oracle")
 """Methods that every panel shows, and that have none of their own."""
 GREY = "#cccccc"
-WORDS = {"agreement": "agreement with the true groups (0 to 1)", "groups": "number of groups (logarithmic)"}
+WORDS = {
+    "agreement": "agreement with the true groups (0 to 1)",
+    "groups": "number of groups (logarithmic)",
+}
 # Inches: of a pair of panels, of the title and legend above all, of the note below.
 _PANEL, _ABOVE, _BELOW = 1.25, 0.9, 0.65
 Titles = Mapping[str, str]  # by name, in order
@@ -74,7 +77,8 @@ def tested(history: pd.DataFrame, name: str) -> pd.Series:
 def draw_accuracy(axis: Axes, history: pd.DataFrame, name: str, known: Mapping[str, Look]) -> None:
     """Draw a method's curve wide, the references thin upon it, all others grey, and its accuracy.
 
-    A band spans the seeds of the method. The accuracy is the mean of the last tests, as in the matrix (`metrics.ground.budgets`).
+    A band spans the seeds of the method. The accuracy is the mean of the last tests, as in the
+    matrix (`metrics.ground.budgets`).
 
     A reference with which the curve coincides is seen as its core.
     """
@@ -92,7 +96,8 @@ def draw_accuracy(axis: Axes, history: pd.DataFrame, name: str, known: Mapping[s
     if len(seen):
         style = {"fontsize": SMALL, "color": colour, "path_effects": [HALO], "zorder": 4}
         place = seen.index[-1], free_height([tested(history, each) for each in known])
-        axis.text(*place, f"{at_budget(seen.to_frame()).item():.1f}%", ha="right", va="center", **style)
+        told = f"{at_budget(seen.to_frame()).item():.1f}%"
+        axis.text(*place, told, ha="right", va="center", **style)
 
 
 def free_height(curves: Sequence[pd.Series]) -> float:

@@ -38,13 +38,14 @@ class Map(NamedTuple):
     Attributes:
         title: what stands above it.
         measure: of `SHADES`; maps of the same measure share their colours.
-        values: methods by settings.
-        spread: standard deviations over seeds, of the same shape; NaN for a single one, None for all.
+        means: over seeds, methods by settings.
+        spread: standard deviations over seeds, of the same shape; NaN for a single one, None for
+            all.
     """
 
     title: str
     measure: str
-    values: pd.DataFrame
+    means: pd.DataFrame
     spread: pd.DataFrame | None = None
 
 
@@ -144,10 +145,10 @@ def maps(
     size = {"figsize": (WIDTH, sum(heights)), "height_ratios": heights}
     figure, axes = plt.subplots(len(rows), 1, squeeze=False, **size)
     for axis, row in zip(axes[:, 0], rows, strict=True):
-        every = [each.values.to_numpy(dtype=float) for each in shown if each.measure == row.measure]
+        every = [each.means.to_numpy(dtype=float) for each in shown if each.measure == row.measure]
         colours = shade(row.measure, np.concatenate(every))
-        draw_grid(axis, row.values, row.spread, row.measure, colours)
-        name_grid(axis, methods, {name: clients[name] for name in row.values.columns}, told)
+        draw_grid(axis, row.means, row.spread, row.measure, colours)
+        name_grid(axis, methods, {name: clients[name] for name in row.means.columns}, told)
         axis.set_title(row.title, loc="right")
         bar = figure.colorbar(colours, ax=axis, location="bottom", aspect=30, pad=0.02)
         if row.measure == "gain":
@@ -157,8 +158,8 @@ def maps(
 
 def _cut(whole: Map, settings: list[str]) -> Map:
     """Some settings of a map, whose spread is NaN where there was none."""
-    spread = whole.values * np.nan if whole.spread is None else whole.spread
-    return whole._replace(values=whole.values[settings], spread=spread[settings])
+    spread = whole.means * np.nan if whole.spread is None else whole.spread
+    return whole._replace(means=whole.means[settings], spread=spread[settings])
 
 
 def _gain_ticks(axis: Axes, most: float) -> None:

@@ -80,14 +80,14 @@ def draw_curves(axis: Axes, table: pd.DataFrame, along: str, value: str, looks: 
         table: columns curve, seed, `along` and `value`; names without rows are left out.
         looks: name -> style, as `styles` gives it, in the order of drawing.
     """
-    for name, look in looks.items():
+    for name, style in looks.items():
         own = table[table["curve"] == name].groupby(along)[value]
         if not len(own):
             continue
         means, least, most = own.mean(), own.min(), own.max()
         size = {"markersize": 3.5, "markevery": max(1, len(means) // 8), "linewidth": 1.4}
-        axis.plot(means.index, means, label=name, **look, **size)
-        band = {"color": look["color"], "alpha": 0.18, "linewidth": 0}
+        axis.plot(means.index, means, label=name, **style, **size)
+        band = {"color": style["color"], "alpha": 0.18, "linewidth": 0}
         axis.fill_between(means.index, least, most, **band)
     whole_ticks(axis)
 
