@@ -11,6 +11,7 @@ from math import inf, isfinite, isnan
 
 from clustered_fl.claims import bounds
 from clustered_fl.claims.binding import function_of
+from clustered_fl.figures.typesetting import typeset
 from clustered_fl.ledger.schema import Claim
 from clustered_fl.report.units import unit
 from clustered_fl.report.verdicts import Verdict
@@ -136,7 +137,7 @@ def signs(bound: str) -> str:
     """Comparisons as they are printed: `≥` for `>=`."""
     for written, shown in _SIGNS.items():
         bound = bound.replace(written, shown)
-    return bound.replace("-", "−")
+    return typeset(bound)
 
 
 def plain(value: float) -> str:
@@ -150,9 +151,9 @@ def plain(value: float) -> str:
         return "0"
     if not _SMALL <= abs(value) < _LARGE:
         digits, power = f"{value:.2e}".split("e")
-        return f"{float(digits):g} × 10{str(int(power)).translate(_RAISED)}".replace("-", "−")
+        return typeset(f"{float(digits):g} × 10{str(int(power)).translate(_RAISED)}")
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return text.replace("-", "−")
+    return typeset(text)
 
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

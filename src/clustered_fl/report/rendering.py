@@ -67,6 +67,7 @@ def _environment() -> Environment:
         "markdown": markdown,
         "typeset": typeset,
         "dataset": dataset,
+        "signs": numbers.signs,
         "plain": numbers.plain,
         "with_unit": numbers.with_unit,
         "points": points,
