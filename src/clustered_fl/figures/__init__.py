@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
+from pandas.api.typing import SeriesGroupBy
 from PIL import Image
 
 from clustered_fl.files import replacing
@@ -32,7 +33,8 @@ CLUSTERS = [_BLUE, _ORANGE, _GREEN, _PURPLE, _VERMILION, *_OTHERS]
 SIMILARITIES = {"update": _BLUE, "gradient": _VERMILION}
 # Groups of several true clusters, which have no colour of their own.
 MIXED, BAND = "#333333", "#e8e8e8"
-_DASHES = ("solid", (0, (4, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1.2)))
+SOLID, DASHED, DASHDOT, DOTTED = "solid", (0, (4, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1.2))
+_DASHES = (SOLID, DASHED, DASHDOT, DOTTED)
 HALO = withStroke(linewidth=2, foreground="white")
 
 # On a phone, 390 pixels wide, a page has 358 pixels for a picture of this width in inches, and text
@@ -255,6 +257,20 @@ def legend_over(axis: Axes, handles: Sequence[Any] | None = None, columns: int =
 def cluster_style(group: int) -> dict[str, Any]:
     """Keywords of `plot` for a curve of a true cluster; dashes tell clusters apart in grey."""
     return group_styles({group: {group}})[group]
+
+
+def draw_over_seeds(axis: Axes, values: SeriesGroupBy, opacity: float, **style: Any) -> None:
+    """Draw a mean over seeds with about eight marks, and a band from the least to the largest seed.
+
+    Args:
+        values: grouped by what the horizontal axis shows.
+        opacity: of the band.
+        style: keywords of `plot`, with a color.
+    """
+    means = values.mean()
+    axis.plot(means, markevery=max(1, len(means) // 8), **style)
+    band = {"color": style["color"], "alpha": opacity, "linewidth": 0}
+    axis.fill_between(means.index, values.min(), values.max(), **band)
 
 
 def cluster_handles(names: Sequence[str]) -> list[Patch]:

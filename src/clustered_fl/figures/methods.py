@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
+from clustered_fl.figures import DASHDOT, DASHED, DOTTED, SOLID
+
 # The hues have a contrast of 3 to white, and stay apart for colour-blind readers
 # (tests/unit/test_figures_methods.py).
 FAMILIES = {
@@ -23,7 +25,7 @@ FAMILIES = {
 }
 OTHER = "#8c1450"
 """Hue of the methods that no family has."""
-DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
+DASHES = (SOLID, DASHED, DOTTED, DASHDOT)
 # Their number and that of dashes have no common divisor, so that 36 methods of one hue differ.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _FIRST = dict(zip(FAMILIES, accumulate(map(len, FAMILIES.values()), initial=0), strict=False))

@@ -3,8 +3,7 @@
 import pandas as pd
 from matplotlib.axes import Axes
 
-from clustered_fl.figures import BAND, CLUSTERS
-from clustered_fl.figures.methods import DASHES
+from clustered_fl.figures import BAND, CLUSTERS, DASHDOT, DASHED, DOTTED, SOLID
 from clustered_fl.metrics import curves
 from clustered_fl.metrics.cfl import criteria
 
@@ -16,9 +15,9 @@ NAMES = {
 """What is drawn, from back to front: metric -> name."""
 # Dashes too, because orange and blue are not told apart in grey.
 _LOOKS = {
-    "average_update_norm": {"color": "#888888", "linestyle": DASHES[2]},
-    "max_update_norm": {"color": CLUSTERS[1], "linestyle": DASHES[1]},
-    "mean_update_norm": {"color": CLUSTERS[0], "linestyle": DASHES[0]},
+    "average_update_norm": {"color": "#888888", "linestyle": DOTTED},
+    "max_update_norm": {"color": CLUSTERS[1], "linestyle": DASHED},
+    "mean_update_norm": {"color": CLUSTERS[0], "linestyle": SOLID},
 }
 _RATIO = 10
 """The paper's largest eps_2, as a multiple of eps_1."""
@@ -49,7 +48,7 @@ def draw_thresholds(axis: Axes, norms: pd.DataFrame) -> None:
     label, band = "ε₁: maximum so far / 10", f"range of ε₂ (ε₁ to {_RATIO} ε₁)"
     for _, own in criteria.thresholds(mean, 0.1).groupby("seed"):
         rounds = own.index.get_level_values("round")
-        line = {"color": "black", "linewidth": 0.9, "linestyle": DASHES[3], "zorder": 3}
+        line = {"color": "black", "linewidth": 0.9, "linestyle": DASHDOT, "zorder": 3}
         axis.step(rounds, own, where="post", label=label, **line)
         area = {"color": BAND, "linewidth": 0, "zorder": 0, "step": "post"}
         axis.fill_between(rounds, own, _RATIO * own, label=band, **area)

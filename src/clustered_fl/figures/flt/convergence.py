@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from clustered_fl.figures import seeds_shown
+from clustered_fl.figures import draw_over_seeds, seeds_shown
 from clustered_fl.figures.methods import looks
 
 READ_OFF = {
@@ -29,11 +29,7 @@ def draw_curve(axis: Axes, table: pd.DataFrame, style: Mapping[str, Any]) -> Non
         table: columns round, seed and accuracy (%), of one run.
         style: keywords of `plot`.
     """
-    own = table.groupby("round")["accuracy"]
-    means = own.mean()
-    axis.plot(means, markevery=max(1, len(means) // 8), **style)
-    band = {"color": style["color"], "alpha": 0.15, "linewidth": 0}
-    axis.fill_between(means.index, own.min(), own.max(), **band)
+    draw_over_seeds(axis, table.groupby("round")["accuracy"], 0.15, **style)
 
 
 def name_panel(axis: Axes, name: str, seeds: Sequence[int], absent: Sequence[str]) -> None:

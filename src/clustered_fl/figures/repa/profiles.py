@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
 
-from clustered_fl.figures import SMALL
+from clustered_fl.figures import SMALL, draw_over_seeds
 from clustered_fl.figures.methods import LOOKS, MARKERS, Look, look
 
 # Method of a curve or row, by the first word of its name. "Distribution given" is k-means on what
@@ -82,13 +82,9 @@ def draw_curves(axis: Axes, table: pd.DataFrame, along: str, value: str, looks: 
     """
     for name, style in looks.items():
         own = table[table["curve"] == name].groupby(along)[value]
-        if not len(own):
-            continue
-        means, least, most = own.mean(), own.min(), own.max()
-        size = {"markersize": 3.5, "markevery": max(1, len(means) // 8), "linewidth": 1.4}
-        axis.plot(means.index, means, label=name, **style, **size)
-        band = {"color": style["color"], "alpha": 0.18, "linewidth": 0}
-        axis.fill_between(means.index, least, most, **band)
+        if len(own):
+            size = {"markersize": 3.5, "linewidth": 1.4}
+            draw_over_seeds(axis, own, 0.18, label=name, **style, **size)
     whole_ticks(axis)
 
 
