@@ -103,6 +103,8 @@ def known(tmp_path_factory) -> pd.DataFrame:
         measured += rows(gap_update={0: 0.1, 1: -0.1}, correct_update={0: 1.0, 1: 1.0})
         measured += rows(mean_update_norm={0: 1.0, 1: 0.05}, max_update_norm={0: 1.0, 1: 0.45})
         content = record(groups=[0] * 6) if name.endswith("auto") else record()
+        if name.startswith("permuted"):
+            content["data"] |= {"name": "mnist"}
         folders[f"cfl_{name}"] = {0: write(place_of / name, content, measured)}
     return runs(folders)
 

@@ -97,4 +97,4 @@ class StackedUpdate:
         if self._velocity is not None:
             torch.add(gradient, self._velocity, alpha=settings.momentum, out=self._velocity)
             gradient = self._velocity
-        self._models.addcmul_(gradient, active * -self._rate)
+        self._models.addcmul_(gradient, active * self._rate, value=-1)

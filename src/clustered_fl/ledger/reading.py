@@ -148,10 +148,8 @@ def _read(artefact: Artefact, cells: list[Cell]) -> dict[str, list[str]]:
 def _told(table: Table, cells: list[Cell]) -> dict[str, Any]:
     """A notebook's parameters that describe its cells, ready for JSON."""
     columns, rows = (dict.fromkeys(getattr(c, key) for c in cells) for key in ("column", "row"))
-    of_column, of_row = (
-        {"title", "differs", "truth", "values"},
-        {"title", "citation", "needs", "finds"},
-    )
+    of_column = {"title", "differs", "truth", "values"}
+    of_row = {"title", "citation", "needs", "finds"}
     return {
         "columns": {name: table.columns[name].model_dump(include=of_column) for name in columns},
         "rows": {name: table.rows[name].model_dump(include=of_row) for name in rows},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from clustered_fl.metrics import agreement, curves
+from clustered_fl.metrics import agreement, curves, titles
 from clustered_fl.metrics.cfl import criteria, gap
 from clustered_fl.metrics.cfl.overview import overview
 from clustered_fl.records import index
@@ -88,7 +88,8 @@ def _privacy(state: pd.DataFrame, records: Records) -> str:
 
 def _newcomers(state: pd.DataFrame, records: Records) -> str:
     parts = []
-    for data, name in {"CIFAR-10": "cfl_fig9", "MNIST": "cfl_permuted"}.items():
+    for name in ("cfl_fig9", "cfl_permuted"):
+        data = titles.dataset(records[name][0]["data"]["name"])
         right = [home for each in records[name] for home in agreement.newcomers_at_home(each)]
         scores = [new[each["metric"]] for each in records[name] for new in each["newcomers"]]
         parts.append(
