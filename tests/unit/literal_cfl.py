@@ -36,6 +36,9 @@ class Attraction:
     def loss(self, scores, targets):
         return (scores - targets).square().sum() / 2
 
+    def losses(self, scores, targets):
+        return (scores - targets).square().sum(1) / 2
+
     def terms(self, targets):
         return len(targets)
 

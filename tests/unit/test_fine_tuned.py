@@ -144,12 +144,9 @@ def test_both_ways_to_train_agree_to_rounding(name, given):
     found, clients = {}, list(range(len(SIZES)))
     for path in ("compiled", "sequential"):
         engine.use(path)
-        local = ditto.pulled(engine, path, 0.7)
-        local.centre = theta
-        found[path] = local.train(starts, clients, 3)
-        local = ditto.pulled(engine, path, 0.0)
-        local.centre = theta
-        without = local.train(starts, clients, 3)[0]
+        centres = [theta] * len(clients)
+        found[path] = ditto.pulled(engine, path, 0.7).train(starts, clients, 3, centres)
+        without = ditto.pulled(engine, path, 0.0).train(starts, clients, 3, centres)[0]
         torch.testing.assert_close(without, engine.train(starts, clients, 3)[0])
         assert (found[path][0] - without).norm() > 0.01 * without.norm()
     ours, theirs = found["compiled"], found["sequential"]

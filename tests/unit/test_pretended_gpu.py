@@ -39,6 +39,7 @@ METHODS = {
     "ifca": {"clusters": 2},
     "ifca_restarts": {"clusters": 2, "restarts": 2, "trial": 1},
     "ditto": {},
+    "fedsoft": {"clusters": 2},
     "fine_tuned": {},
     "one_shot": {},
     "one_shot_within": {},

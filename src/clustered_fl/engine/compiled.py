@@ -74,8 +74,8 @@ class ThreadBuffers:
 class Compiled(Sequential):
     """One compiled call per client and epoch, on each thread."""
 
-    def __init__(self, workload: Workload, workers: Workers, centre: Tensor | None = None) -> None:
-        super().__init__(workload, workers, centre)
+    def __init__(self, workload: Workload, workers: Workers) -> None:
+        super().__init__(workload, workers)
         task, settings = workload.task, workload.settings
         scale, shift = 1 / (255 * task.deviation), task.mean / task.deviation
         self._data = Data(task.x.flatten(1).numpy(), np.float32(scale), np.float32(shift))
@@ -101,7 +101,7 @@ class Compiled(Sequential):
         """A function from rows to scores [n, classes] under a model [P], without dropout."""
         if isinstance(self.workload.task, ReconstructionTask):
             return super().scorer(model)
-        own, rule = self._loaded(model), self._rule._replace(dropout=0.0)
+        own, rule = self._loaded(model, model), self._rule._replace(dropout=0.0)
         classes = int(own.plan.layers[-1].outputs)
 
         def scores(rows: np.ndarray) -> Tensor:
@@ -112,14 +112,16 @@ class Compiled(Sequential):
 
         return scores
 
-    def _loaded(self, start: Tensor) -> ThreadBuffers:
-        """This thread's buffers with a start model [P]."""
+    def _loaded(self, start: Tensor, centre: Tensor) -> ThreadBuffers:
+        """This thread's buffers with a start model and a centre [P]."""
         own = self.workers.own(ThreadBuffers)
-        own.load(start, start if self.centre is None else self.centre, self.workload.settings)
+        own.load(start, centre, self.workload.settings)
         return own
 
-    def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> float:
-        workload, own = self.workload, self._loaded(start)
+    def _client(
+        self, start: Tensor, centre: Tensor, client: int, round_: int, out: Tensor
+    ) -> float:
+        workload, own = self.workload, self._loaded(start, centre)
         label_map = workload.federation.label_maps[client]
         rule = self._rule._replace(rate=np.float32(workload.settings.rate(round_)))
         for epoch in range(workload.settings.epochs):

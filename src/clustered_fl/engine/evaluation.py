@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from clustered_fl.engine.scoring import Sums, means, sums
+from clustered_fl.engine.scoring import Sums, at_a_time, means, sums
 from clustered_fl.engine.training import Engine
 
 
@@ -47,3 +48,22 @@ def training_losses(engine: Engine, models: Tensor, clients: Sequence[int]) -> n
 
     found = [each for own in engine.workers.map(one, list(models)) for each in own]
     return np.reshape(means(found), (len(models), -1)).T
+
+
+def best_fits(engine: Engine, models: Tensor, clients: Sequence[int]) -> np.ndarray:
+    """Number of training samples that each model [groups, P] fits best: int64 [n, groups].
+
+    The best fit has the smallest loss; of equals, the first. Dropout is off. FedSoft clients use it
+    to find out of which clusters their data are.
+    """
+    work, train, size = engine.workload, engine.federation.train, at_a_time(engine.device)
+    parts = [(c, train[c][i : i + size]) for c in clients for i in range(0, len(train[c]), size)]
+
+    @torch.no_grad()
+    def one(model: Tensor) -> Tensor:
+        answer, losses = engine.scorer(model), engine.task.losses
+        return torch.cat([losses(answer(rows), work.targets(rows, c)) for c, rows in parts])
+
+    best = torch.stack(engine.workers.map(one, list(models))).argmin(0).cpu().numpy()
+    ends = np.cumsum([len(train[client]) for client in clients])[:-1]
+    return np.stack([np.bincount(own, minlength=len(models)) for own in np.split(best, ends)])

@@ -55,13 +55,10 @@ class Update:
 
 
 class Sequential:
-    """One client after the other on each thread.
+    """One client after the other on each thread."""
 
-    FedProx pulls towards `centre` [P], or towards each client's start model if it is None.
-    """
-
-    def __init__(self, workload: Workload, workers: Workers, centre: Tensor | None = None) -> None:
-        self.workload, self.workers, self.centre = workload, workers, centre
+    def __init__(self, workload: Workload, workers: Workers) -> None:
+        self.workload, self.workers = workload, workers
         self._memory = Reused()
 
     @staticmethod
@@ -69,13 +66,23 @@ class Sequential:
         """Always."""
         return True
 
-    def train(self, start: Sequence[Tensor], clients: Sequence[int], round_: int) -> Trained:
-        """Updates and losses of n clients, each from its own start model [P]."""
+    def train(
+        self,
+        start: Sequence[Tensor],
+        clients: Sequence[int],
+        round_: int,
+        centres: Sequence[Tensor] | None = None,
+    ) -> Trained:
+        """Updates and losses of n clients, each from its own start model [P].
+
+        FedProx pulls each towards its centre [P], or towards its start if `centres` is None.
+        """
+        centres = start if centres is None else centres
         updates = self._memory.empty(len(clients), len(start[0]), self.workload.device)
         losses = updates.new_empty(len(clients))
 
         def one(i: int) -> None:
-            losses[i] = self._client(start[i], clients[i], round_, updates[i])
+            losses[i] = self._client(start[i], centres[i], clients[i], round_, updates[i])
 
         self.workers.map(one, range(len(clients)))
         return updates, losses
@@ -85,11 +92,12 @@ class Sequential:
         network = self.workers.own().load(model)
         return lambda rows: network(self.workload.inputs(rows))
 
-    def _client(self, start: Tensor, client: int, round_: int, out: Tensor) -> Tensor:
+    def _client(
+        self, start: Tensor, centre: Tensor, client: int, round_: int, out: Tensor
+    ) -> Tensor:
         """Write one client's update to `out` [P]; returns the mean loss of its last epoch."""
         work, worker = self.workload, self.workers.own()
         network = worker.load(start, training=True)
-        centre = start if self.centre is None else self.centre
         update = Update(work.settings, centre, round_)
         for epoch in range(work.settings.epochs):
             total, terms = torch.zeros((), device=work.device), 0

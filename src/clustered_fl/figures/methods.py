@@ -19,7 +19,7 @@ FAMILIES = {
     "#079e6c": ("oracle", "random_groups"),  # groups that nothing sent by clients decides
     "#1857e6": ("cfl",),  # groups split by the updates of the training itself
     "#dd57d6": ("wd", "fl_hc", "fedgroup"),  # groups found once, by updates of a first training
-    "#45177a": ("ifca", "fedsem"),  # k models, among which clients choose every round
+    "#45177a": ("ifca", "fedsem", "fedsoft"),  # k models among which clients choose
     "#a32a0a": ("flt", "pca"),  # clients related by their images, with a threshold
     "#15727f": ("repa", "repa_encoder", "pacfl"),  # k groups found once, by images
 }

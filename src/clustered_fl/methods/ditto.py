@@ -43,9 +43,9 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
     now = trained(state, engine, settings, number)
     rows = observe(state, now, engine, settings)
     places = [1 + client for client in now.clients]
+    own, centres = list(state.models[places]), [state.models[0]] * len(places)
     local = pulled(engine, engine.path, settings.penalty)
-    local.centre = state.models[0]
-    state.models[places] += local.train(list(state.models[places]), now.clients, number)[0]
+    state.models[places] += local.train(own, now.clients, number, centres)[0]
     aggregate(state, now, engine, settings.weighting)
     return state, rows
 
@@ -57,10 +57,10 @@ def before_scores(state: State, engine: Engine, settings: Settings, number: int)
 
 @lru_cache(maxsize=1)
 def pulled(engine: Engine, path: str, penalty: float) -> Sequential:
-    """Local training that is pulled towards its `centre` [P], wherever a client starts.
+    """Local training that is pulled towards centres given to `train`, wherever clients start.
 
     FedProx, which every path has, pulls towards the start. The compiled and the sequential path can
-    be given another centre; with any other `path`, clients train one by one.
+    be given other centres; with any other `path`, clients train one by one.
     """
     workload = replace(engine.workload, settings=replace(engine.settings, proximal=penalty))
     workload.network  # noqa: B018  built here, because threads share the random state

@@ -34,8 +34,8 @@ EQUAL = {
     "d5a1bd46790b61b3": ["230d65a63ac38021"],
     "5a4351873f9c8abb": ["9fc8baad8718fa58"],
     "acae394c7861f015": ["3bb9351cb1741f1f"],
-    # The sequential path takes a step without a function for it; Ditto's centre is part of a path.
-    "5ce537dc0c6dc1c6": ["f758446fde9be914", "ca8be42c1520186e"],
+    # The sequential path takes a step without a function for it; centres of FedProx can be given.
+    "b8cb643c999d03d5": ["f758446fde9be914", "ca8be42c1520186e"],
     "d5cd385011e0b10b": ["4c63b19b55a5763b", "91186bef0933b3f9", "da4767af976b2c58"],
     # Scores and training losses read from the device at once; clients by model and test set in one
     # pass.
@@ -99,7 +99,7 @@ EQUAL = {
     # An engine is made from a workload; a message counts rounds from 1.
     "c7368b8f6fd8229f": ["767699817666478e"],
     # Ditto's own training is set up once.
-    "cd6daa223bc821e7": ["b35f94160f47878f"],
+    "14d94fde46f54f4a": ["b35f94160f47878f"],
     # Numbers of samples are counted once.
     "ff7abe504a89c3a6": ["c6d2110759a3c8c5"],
     # Long checkpoints are written less often.
