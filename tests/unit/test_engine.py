@@ -172,7 +172,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("path", "name", "options", "settings"), CASES)
-def test_updates_of_a_round_equal_the_literal_loop_up_to_ties(path, name, options, settings) -> None:
+def test_a_round_equals_the_literal_loop_up_to_ties(path, name, options, settings) -> None:
     engine = make_engine(name, ROUNDS[settings], path=path, **options)
     start = engine.initial_model()
     updates, losses = engine.train(start.repeat(3, 1), [0, 1, 2], 0)
