@@ -178,10 +178,11 @@ def test_a_round_equals_the_literal_loop_up_to_ties(path, name, options, setting
     updates, losses = engine.train(start.repeat(3, 1), [0, 1, 2], 0)
     expected = torch.stack([literal_round(engine, start, client, 0) for client in range(3)])
     errors = (updates - expected).norm(dim=1) / expected.norm(dim=1)
-    # Clients may differ where a max-pooling tie falls the other way; how many depends on the
-    # processor. Adam divides by the root of a mean square that begins near 0, which amplifies
-    # rounding.
-    assert errors.min() < (1e-2 if settings == "adam" else 2e-5)
+    # Single clients may differ where a max-pooling tie falls the other way; in the largest network
+    # two of three do on some processors. Adam divides by the root of a mean square that begins near
+    # 0, which amplifies rounding.
+    typical = errors.min() if name == "leaf_cnn" else errors.median()
+    assert typical < (1e-2 if settings == "adam" else 2e-5)
     assert errors.max() < 0.1
     assert torch.isfinite(losses).all()
 

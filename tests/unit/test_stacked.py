@@ -52,12 +52,12 @@ def agree(
     bound: float = 1e-5,
     of_ties: float | None = None,
 ) -> None:
-    """Require all clients to agree within `bound`, or `of_ties` where a tie may be broken."""
+    """Require clients to agree within `bound`, or most of them where some differ by `of_ties`."""
     start = starts(at_once, len(clients))
     expected, expected_losses = one_by_one.train(start, clients, 3)
     found, losses = at_once.train(start, clients, 3)
     apart = errors(found, expected)
-    assert apart.min() < bound
+    assert apart.median() < bound
     assert apart.max() < (bound if of_ties is None else of_ties)
     assert torch.allclose(losses, expected_losses, rtol=1e-5)
 
@@ -67,7 +67,8 @@ def agree(
 def test_updates_and_losses_are_those_of_one_by_one(name: str, settings: str) -> None:
     # Rounding may break a tie of two convolutions, which depends on the processor. Adam amplifies
     # that, because it divides by the root of the squared gradient.
-    of_ties = 0.05 if settings == "adam" else None
+    broken = (name, settings) == ("supervised_autoencoder", "adam")
+    of_ties = 0.05 if broken else None
     agree(*both(name, SETTINGS[settings]), EVERYONE, bound=5e-4, of_ties=of_ties)
 
 

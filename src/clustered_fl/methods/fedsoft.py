@@ -77,12 +77,12 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
     clients = np.flatnonzero(shares.any(1)).tolist()
     shared = state.models[engine.federation.clients :]
     centres = state.memory["importance"].to(shared)[clients] @ shared
-    local = pulled(engine, engine.path, settings.penalty)
-    trained = local.train(list(state.models[clients]), clients, number, list(centres))
+    own, local = state.models_of(clients), pulled(engine, engine.path, settings.penalty)
+    trained = local.train(own, clients, number, list(centres))
     state.models[clients] += trained[0]
     rows = observe(_clustered(state), Round(clients, *trained, number), engine, settings)
     for model, share in zip(shared, shares[clients].T, strict=True):
-        model.copy_(weighted_mean([state.models[client] for client in clients], share))
+        model.copy_(weighted_mean(own, share))
     return state, rows
 
 
@@ -93,9 +93,10 @@ def _estimate(state: State, engine: Engine, settings: Settings) -> None:
     found = np.where(counts > 0, counts / counts.sum(1, keepdims=True), SMOOTHER)
     found /= found.sum(1, keepdims=True)
     state.memory["importance"] = torch.from_numpy(found)
-    state.leaves[:clients] = found.argmax(1).tolist()
+    nearest = found.argmax(1)
+    state.leaves[:clients] = nearest.tolist()
     for node in state.tree:
-        node.clients = np.flatnonzero(found.argmax(1) == node.id).tolist()
+        node.clients = np.flatnonzero(nearest == node.id).tolist()
 
 
 def _shares(importance: np.ndarray, engine: Engine, settings: Settings, number: int) -> np.ndarray:

@@ -104,6 +104,9 @@ EQUAL = {
     "ff7abe504a89c3a6": ["c6d2110759a3c8c5"],
     # Long checkpoints are written less often.
     "b762ae5dae169367": ["960e8cb7a03037cc"],
+    # FedSoft trains from views of the clients' models.
+    "ef0ade5eb0845f51": ["d9f352bb671baa3f"],
+    "edb96046b2b35975": ["36d98937c18521da"],
 }
 """Digest of a definition -> digests of those it replaced, if they compute the same to rounding.
 
