@@ -68,13 +68,17 @@ def make_engine(centres=CENTRES, groups=NINE, newcomers=0, seed=0, noise=0.5):
     return Engine(Workload(build, task, federation, local, seed, torch.device("cpu")))
 
 
-def local_update(engine, theta, client, number):
-    """SGD on half the squared distance: each batch pulls towards the mean of its points."""
+def local_update(engine, theta, client, number, pulls=()):
+    """SGD on half the squared distance: each batch pulls towards the mean of its points.
+
+    `pulls` are pairs (strength, centre); each adds strength/2 |theta - centre|^2 to the loss.
+    """
     rng = generator(engine.seed, "batches", client, number, 0)
     order = rng.permutation(engine.federation.train[client])
     own, points = theta.copy(), engine.task.points.double().numpy()
     for first in range(0, len(order), BATCH):
-        own -= LR * (own - points[order[first : first + BATCH]].mean(0))
+        gradient = own - points[order[first : first + BATCH]].mean(0)
+        own -= LR * (gradient + sum(strength * (own - centre) for strength, centre in pulls))
     return own - theta
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from literal_cfl import BATCH, LR, make_engine
+from literal_cfl import local_update, make_engine
 from test_engine import SIZES
 from test_engine import make_engine as make_image_engine
 
@@ -69,15 +69,9 @@ class Literal:
         return dict.fromkeys(rng.choice(9, count, replace=False, p=chances).tolist(), 1 / count)
 
     def train(self, client, number):
-        rng = generator(self.engine.seed, "batches", client, number, 0)
-        rows = rng.permutation(self.engine.federation.train[client])
-        points, own = self.engine.task.points.double().numpy(), self.own[client].copy()
-        for first in range(0, len(rows), BATCH):
-            gradient = own - points[rows[first : first + BATCH]].mean(0)
-            for share, model in zip(self.importance[client], self.clusters, strict=True):
-                gradient += self.settings.penalty * share * (own - model)
-            own -= LR * gradient
-        return own
+        shares = [self.settings.penalty * share for share in self.importance[client]]
+        pulls = list(zip(shares, self.clusters, strict=True))
+        return self.own[client] + local_update(self.engine, self.own[client], client, number, pulls)
 
     def round(self, number):
         if number % self.settings.interval == 0:

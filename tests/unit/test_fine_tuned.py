@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from literal_cfl import BATCH, LR, local_update, make_engine
+from literal_cfl import local_update, make_engine
 from test_engine import SIZES
 from test_engine import make_engine as make_image_engine
 
@@ -13,7 +13,6 @@ from clustered_fl.errors import InputError
 from clustered_fl.methods import ditto, fedavg, fine_tuned, local
 from clustered_fl.methods.state import State, participants
 from clustered_fl.options import call
-from clustered_fl.randomness import generator
 
 CLIENTS = list(range(9))
 ROUNDS = 6
@@ -83,17 +82,6 @@ def test_tests_do_not_change_the_global_model(every):
 # ---- Ditto ---------------------------------------------------------------------------------------
 
 
-def literal_pulled(engine, theta, centre, client, number, penalty):
-    """Algorithm 1, the client's own model: SGD on its loss plus penalty/2 |theta - centre|^2."""
-    rng = generator(engine.seed, "batches", client, number, 0)
-    order = rng.permutation(engine.federation.train[client])
-    own, points = theta.copy(), engine.task.points.double().numpy()
-    for first in range(0, len(order), BATCH):
-        gradient = own - points[order[first : first + BATCH]].mean(0)
-        own -= LR * (gradient + penalty * (own - centre))
-    return own
-
-
 @pytest.mark.parametrize("weighting", ["samples", "uniform"])
 @pytest.mark.parametrize("fraction", [1.0, 0.4])
 @pytest.mark.parametrize("penalty", [0.0, 0.4, 2.0])
@@ -106,7 +94,8 @@ def test_models_are_those_of_algorithm_1(penalty, fraction, weighting):
     for number in range(ROUNDS):
         drawn = participants(engine, fraction, number)
         for client in drawn:
-            own[client] = literal_pulled(engine, own[client], theta, client, number, penalty)
+            pulls = [(penalty, theta)]
+            own[client] += local_update(engine, own[client], client, number, pulls)
         theta = literal_average(engine, theta, drawn, number, weighting)
         state, _ = ditto.round_(state, engine, settings, number)
         assert state.grouping == [0] * 9
