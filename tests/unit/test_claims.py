@@ -154,6 +154,20 @@ def test_the_error_of_a_difference_is_that_of_independent_numbers():
     assert (abs(Estimate(-2, 3)), abs(Estimate(-2, 3)).error) == (2, 3)
 
 
+def test_a_ratio_to_zero_does_not_exist():
+    ratio = Estimate(3, 0.5) / Estimate(0, 0.5)
+    assert math.isnan(ratio)
+    assert judge(POSITIVE, [{"x": ratio}]) == "INCONCLUSIVE"
+
+
+@pytest.mark.parametrize("value", [0.95, 0.1, 1 / 3])
+def test_equal_numbers_have_themselves_as_mean_and_no_interval(value):
+    """Their sum divided by their number may be another number."""
+    assert mean_of(measured(*[value] * 3)) == {"x": value}
+    assert errors_of(measured(*[value] * 3)) == {"x": 0.0}
+    assert judge({"x": f">= {value!r}"}, measured(*[value] * 3)) == "CONFIRMED"
+
+
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [

@@ -512,6 +512,22 @@ def test_f9b_gap_and_correctness_after_fifty_rounds(fig9, gap, correct, holds):
     assert result("CFL-F9-b", fig9(SCORES, rows=tiny.rows(**after))) == expected
 
 
+def test_f9b_the_error_of_a_gap_is_that_of_one_round_without_the_trend(fig9):
+    """Gaps that rise by 0.1 a round, with 0.02 added in every other round."""
+    gaps = {number: 0.1 * number + 0.02 * (number % 2) for number in range(30, 51)}
+    after = {"gap_update": gaps, "correct_update": dict.fromkeys(gaps, 1.0)}
+    found, _ = result("CFL-F9-b", fig9(SCORES, rows=tiny.rows(**after)))
+    steps = [0.12, 0.08] * 4 + [0.08]
+    assert found["gap"].error == pytest.approx(math.sqrt(np.mean(np.square(steps)) / 2))
+
+
+def test_f9b_there_is_no_gap_of_all_clients_after_a_split(fig9):
+    after = {"gap_update": {48: 0.3}, "correct_update": {48: 1.0}}
+    found, holds = result("CFL-F9-b", fig9(SCORES, rows=tiny.rows(**after)))
+    assert math.isnan(found["gap"])
+    assert not holds
+
+
 def test_f9c_gain_of_the_first_pure_cluster_within_five_rounds(fig9):
     """Clients 2 and 3 are set free after round 4 at 0.2; at round 8 they have 0.5, at 10 0.6."""
     measured, holds = result("CFL-F9-c", fig9(SCORES))

@@ -690,6 +690,19 @@ def test_t4e_label_0(evidence, coded, fixed, holds):
     assert measured["variance"] == pytest.approx(np.var(coded))
     assert measured["accuracy without label 0"] == pytest.approx(np.mean(fixed))
     assert held == holds
+    assert all(value.error >= 0 for value in measured.values())
+
+
+def test_t4e_variances_have_an_error_over_true_groups(evidence):
+    coded = [84.0, 90.0, 97.0, 89.0, 90.0, 66.6]
+    runs = {"s4_cnn.code_flt": {10: coded}, "s4_cnn.flt": {10: [95.0] * 6}}
+    measured, _ = result("FLT-T4-e", evidence(runs, true_groups=[0, 0, 1, 1, 2, 9]))
+    left = [
+        np.var([v for v, g in zip(coded, [0, 0, 1, 1, 2, 9], strict=True) if g != out])
+        for out in (0, 1, 2, 9)
+    ]
+    assert measured["variance"].error == pytest.approx(np.sqrt(3 * np.var(left)))
+    assert measured["variance without label 0"].error == 0
 
 
 # ---- Table V -------------------------------------------------------------------------------------

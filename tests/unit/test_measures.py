@@ -304,8 +304,8 @@ def test_values_of_rows_that_are_named(study, where, take, value):
 
 
 def test_every_measure_is_tested_here():
-    """Public functions that take evidence are measures, but for the three that these share."""
-    shared = {"accuracy_of", "rounds_of", "told"}
+    """Public functions that take evidence are measures, but for the four that these share."""
+    shared = {"accuracy_of", "rounds_of", "told", "variance_of"}
     own = {
         name
         for name, each in vars(measures).items()

@@ -125,12 +125,21 @@ def accuracy_before_splits(evidence: Evidence, of: Run, rounds: int) -> Measured
 def gap_after(evidence: Evidence, of: Run, rounds: int) -> Measured:
     """Gap of all clients after some rounds, and whether their bipartition is correct.
 
+    NaN if they were split before.
+
+    The gap's error is that of a single round. It is estimated from the differences between
+    successive rounds, in which the trend has no part (von Neumann et al. 1941).
+
     Args:
-        rounds: number of rounds.
+        rounds: number of rounds, of which the last ten give the error.
     """
-    frame = evidence.run(of).frame
-    read = {"gap": "gap_update", "correct bipartition": "correct_update"}
-    return {key: float(curves.at_round(frame, name, rounds).mean()) for key, name in read.items()}
+    run = evidence.run(of)
+    gaps, correct = (run.group_metric(f"{name}_update").loc[:rounds] for name in ("gap", "correct"))
+    error = float(np.sqrt((gaps.tail(10).diff() ** 2).mean() / 2))
+    return {
+        "gap": Estimate(gaps.get(rounds, np.nan), error),
+        "correct bipartition": float(correct.get(rounds, np.nan)),
+    }
 
 
 def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Measured:

@@ -67,8 +67,9 @@ class RunEvidence(Recorded):
         return accuracy.at_last(self.accuracies, until)
 
     def group_metric(self, name: str) -> pd.Series:
-        """One metric of the run's only group, indexed by round."""
-        return curves.metric(self.frame, name).set_index("round")["value"]
+        """One metric of the group of all clients, indexed by round; it ends at the first split."""
+        rows = curves.metric(self.frame, name)
+        return rows[rows["member"] == 0].set_index("round")["value"]
 
     @property
     def groups(self) -> np.ndarray:

@@ -9,11 +9,13 @@ import pandas as pd
 from clustered_fl.claims import measures
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
+from clustered_fl.claims.judging import Estimate
 from clustered_fl.claims.measures import accuracy_of, differences, rounds_of, told
 from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.groupings import flt
 from clustered_fl.groupings.distances import Distance, ward
 from clustered_fl.metrics import agreement as partitions
+from clustered_fl.metrics.accuracy import binomial_error
 from clustered_fl.metrics.flt import newcomers, recovery
 from clustered_fl.options import call
 
@@ -222,14 +224,15 @@ def label_0(evidence: Evidence, coded: Run, fixed: Run) -> Measured:
         coded: run whose last cluster is also tested on label 0, as in the code.
         fixed: the same without label 0.
     """
-    run = evidence.run(coded)
-    scores, others = run.clients(), evidence.run(fixed).clients()
+    run, count = evidence.run(coded), len(set(evidence.run(coded).true_groups))
+    last = float(run.clients()[run.true_groups == run.true_groups.max()].mean())
+    images = run.record["test_rows"] // count  # clusters have about the same number of them
     return {
-        "last cluster": float(scores[run.true_groups == run.true_groups.max()].mean()),
-        "variance": float(scores.var(ddof=0)),
-        "accuracy": float(scores.mean()),
-        "variance without label 0": float(others.var(ddof=0)),
-        "accuracy without label 0": float(others.mean()),
+        "last cluster": Estimate(last, binomial_error(last, images)),
+        "variance": measures.variance_of(evidence, coded),
+        "accuracy": accuracy_of(evidence, coded),
+        "variance without label 0": measures.variance_of(evidence, fixed),
+        "accuracy without label 0": accuracy_of(evidence, fixed),
     }
 
 

@@ -51,6 +51,8 @@ class Estimate(float):
         return Estimate(float(self) - float(other), np.hypot(self.error, error_of(other)))
 
     def __truediv__(self, other: float) -> "Estimate":
+        if not other:
+            return Estimate(math.nan, 0.0)
         ratio = float(self) / float(other)
         error = np.hypot(self.error, ratio * error_of(other)) / abs(float(other))
         return Estimate(ratio, float(error))
@@ -138,8 +140,12 @@ def settled(found: list[str]) -> str:
 
 
 def mean_of(measured: list[Measured]) -> Measured:
-    """Mean over seeds of every number."""
-    return {name: sum(one[name] for one in measured) / len(measured) for name in measured[0]}
+    """Mean over seeds of every number; without rounding if all seeds have the same."""
+    values = {name: [float(one[name]) for one in measured] for name in measured[0]}
+    return {
+        name: each[0] if len({*each}) == 1 else sum(each) / len(each)
+        for name, each in values.items()
+    }
 
 
 def errors_of(measured: list[Measured]) -> Measured:
@@ -163,8 +169,8 @@ def intervals_of(measured: list[Measured]) -> Measured:
 
 
 def _over_seeds(values: Sequence[float]) -> float:
-    """0 for one seed, and if a value is infinite, such as a round never reached."""
-    if len(values) == 1 or not np.isfinite(values).all():
+    """0 for equal values, and if one is infinite, such as a round never reached."""
+    if len({*values}) == 1 or not np.isfinite(values).all():
         return 0.0
     return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 

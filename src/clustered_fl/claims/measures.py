@@ -4,6 +4,7 @@ A measure takes the evidence of one seed and the arguments of the ledger, and re
 numbers; their bounds are in the ledger. Accuracies are in %, differences in points.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import product
 from typing import Any, Literal
@@ -133,9 +134,9 @@ def fairness(
         count = float(sum(value >= 0 for value in more.values()))
         best = sorted(more.values(), reverse=True)[:columns]
         return {"columns": count, f"lead in {columns} columns": best[-1]} | more
-    shown = {evidence.label(run).row: _variance(evidence, run) for run in (*of, *others, *beside)}
-    largest = max(_variance(evidence, run) for run in of)
-    share = np.mean([_variance(evidence, run) > largest for run in others])
+    shown = {evidence.label(run).row: variance_of(evidence, run) for run in (*of, *others, *beside)}
+    largest = max(variance_of(evidence, run) for run in of)
+    share = np.mean([variance_of(evidence, run) > largest for run in others])
     (excess,) = more.values()
     return {
         "lead in variance": excess,
@@ -143,27 +144,34 @@ def fairness(
     } | shown
 
 
-def _variance(evidence: Evidence, run: str) -> float:
-    """Population variance across clients at the end, in squared points."""
-    return float(evidence.run(run).clients().var(ddof=0))
+def variance_of(evidence: Evidence, run: str) -> Estimate:
+    """Population variance across clients at the end, in squared points, with its error over them.
+
+    Clients of a true group have the same test images and are left out together.
+    """
+    scores = evidence.run(run).clients().to_numpy()
+    return jackknife(lambda kept: float(scores[kept].var()), _tested_alike(evidence, run))
+
+
+def _tested_alike(evidence: Evidence, run: str) -> Sequence[int]:
+    """A number for each client, equal for clients with the same test images."""
+    groups = evidence.run(run).record["true_groups"]
+    return groups if len(set(groups)) > 1 else range(len(groups))
 
 
 def _excess(evidence: Evidence, ours: list[str], theirs: list[str]) -> Estimate:
     """The least variance of theirs minus the largest of ours, with its error over clients.
 
-    Clients of a true group have the same test images. All runs have the same clients, so that a
-    client is left out of all of them.
+    All runs have the same clients, so that a client is left out of all of them.
     """
     own, other = (
         [evidence.run(run).clients().to_numpy() for run in each] for each in (ours, theirs)
     )
-    groups = evidence.run(ours[0]).record["true_groups"]
-    blocks = groups if len(set(groups)) > 1 else range(len(groups))
 
     def excess(kept: np.ndarray) -> float:
         return float(min(each[kept].var() for each in other) - max(e[kept].var() for e in own))
 
-    return jackknife(excess, blocks)
+    return jackknife(excess, _tested_alike(evidence, ours[0]))
 
 
 def near_published(

@@ -200,7 +200,7 @@ def mark_first(axis: Axes, table: pd.DataFrame, along: str, firsts: pd.Series) -
 
 
 def mark_published(axis: Axes, place: float) -> None:
-    """An open diamond where the paper has the first positive gap of weight updates."""
+    """An open diamond where the paper reports correct bipartitions from weight updates."""
     colour, name = SIMILARITIES["update"], "published, weight updates"
     style = {"color": colour, "markerfacecolor": "white", "linestyle": "none", "zorder": 5}
     axis.plot(place, 0, "D", markersize=6, label=name, **style)
