@@ -166,7 +166,7 @@ class Literal:
         self.centres = means.cluster_centers_
         for i in self.clients:
             mine = {j: self.slots[j] for j in self.clients if means.labels_[j] == means.labels_[i]}
-            self.models[i] = mean(self.engine, mine)
+            self.models[i] = mean(self.engine, mine, self.settings.weighting)
         return sets(means.labels_)
 
 

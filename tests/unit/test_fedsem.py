@@ -52,9 +52,10 @@ def test_coordinates_keep_all_distances(monkeypatch, number, size, columns):
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("stale", [False, True])
 @pytest.mark.parametrize("fraction", [1.0, 0.6])
-def test_clusters_and_models_are_those_of_k_means_on_all_slots(fraction, stale, seed):
+@pytest.mark.parametrize("weighting", ["samples", "uniform"])
+def test_clusters_and_models_are_those_of_k_means_on_all_slots(weighting, fraction, stale, seed):
     engine = make_engine(seed=seed)
-    settings = fedsem.Settings(clusters=4, fraction=fraction, stale=stale)
+    settings = fedsem.Settings(clusters=4, fraction=fraction, stale=stale, weighting=weighting)
     twin, state = literal.Literal(engine, settings), fedsem.init(engine, settings)
     for number in range(ROUNDS):
         clusters = twin.fedsem(number)

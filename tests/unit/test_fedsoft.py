@@ -1,5 +1,7 @@
 """FedSoft against Algorithm 1 written out: one client, one sample and one cluster at a time."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import torch
@@ -141,6 +143,30 @@ def test_importance_counts_the_samples_whose_loss_is_smallest_and_the_first_of_e
         assert np.bincount(np.argmin(losses, 1), minlength=4).tolist() == counts.tolist()
         means = training_losses(engine, models, [client])[0]
         np.testing.assert_allclose(np.mean(losses, 0), means, rtol=1e-5)
+
+
+def test_gradients_are_measured_at_the_models_of_the_clusters():
+    engine, settings = make_mixed(), fedsoft.Settings(clusters=3, gradient_every=1)
+    state = fedsoft.init(engine, settings)
+    for number in range(3):  # gradients are not measured in the first round
+        shared = state.models[len(CLIENTS) :].clone()
+        state, rows = fedsoft.round_(state, engine, settings, number)
+    measured = {(member, name): value for _, _, member, name, value in rows}
+    assert any(name == "intra_gradient" for _, name in measured)
+    for node in state.tree:
+        if (node.id, "intra_gradient") not in measured:
+            continue
+        gradients = engine.gradients([shared[node.id]] * len(node.clients), node.clients)
+        truth = engine.federation.groups[node.clients]
+        pairs = [p for p in combinations(range(len(node.clients)), 2) if len({*truth[[*p]]}) == 1]
+        cosines = [torch.cosine_similarity(*gradients[[*pair]], dim=0) for pair in pairs]
+        assert measured[node.id, "intra_gradient"] == pytest.approx(float(min(cosines)), abs=1e-5)
+
+
+def test_more_clusters_than_clients_are_refused():
+    with pytest.raises(InputError) as caught:
+        fedsoft.init(make_engine(), fedsoft.Settings(clusters=10))
+    assert str(caught.value) == "FedSoft with 10 clusters of 9 clients; too many"
 
 
 def test_without_a_penalty_clients_train_as_if_alone():

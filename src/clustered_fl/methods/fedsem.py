@@ -78,13 +78,14 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
         update += model
     places, at = _places(state, now, settings)
     holders = np.bincount(at, minlength=len(places))
-    samples = np.bincount(at, engine.federation.sizes[: len(at)], len(places))
+    sizes = engine.federation.sizes[: len(at)]
+    averaged = np.bincount(at, sizes, len(places)) if settings.weighting == "samples" else holders
     seed = int(generator(engine.seed, "k-means", number).integers(2**31))
     centres = state.memory.get("centres")
     labels = _cluster(places, holders, centres, settings, seed)
     before = state.models if centres is None else centres
     state.memory["centres"] = _means(places, labels, holders, before)
-    state.models = _means(places, labels, samples, state.models)
+    state.models = _means(places, labels, averaged, state.models)
     state.grouping = labels[at].tolist()
     return state, rows
 

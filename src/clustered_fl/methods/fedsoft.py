@@ -21,6 +21,7 @@ from pydantic.dataclasses import dataclass
 
 from clustered_fl.engine.evaluation import best_fits
 from clustered_fl.engine.training import Engine
+from clustered_fl.errors import InputError
 from clustered_fl.methods.ditto import pulled
 from clustered_fl.methods.state import (
     Node,
@@ -60,8 +61,12 @@ def init(engine: Engine, settings: Settings) -> State:
     """The same random model for all clients, and other random models for the clusters.
 
     The first rows of `models` are the clients', and the last those of the clusters.
+
+    Raises: InputError if there are more clusters than clients.
     """
     clients, clusters = engine.federation.clients, settings.clusters
+    if clusters > clients:
+        raise InputError(f"FedSoft with {clusters} clusters of {clients} clients; too many")
     own = engine.initial_model().repeat(clients, 1)
     shared = torch.stack([engine.initial_model(1 + cluster) for cluster in range(clusters)])
     tree = [Node(cluster, None, [], round=0) for cluster in range(clusters)]
@@ -116,6 +121,6 @@ def _shares(importance: np.ndarray, engine: Engine, settings: Settings, number: 
 
 def _clustered(state: State) -> State:
     """The state as if every client trained the model of its cluster, for measurements."""
-    clusters = len(state.tree)
-    grouping = state.leaves[: len(state.grouping)]
-    return replace(state, leaves=list(range(clusters)), grouping=grouping)
+    clients, clusters = len(state.grouping), len(state.tree)
+    shared, nearest = state.models[clients:], state.leaves[:clients]
+    return replace(state, models=shared, leaves=list(range(clusters)), grouping=nearest)

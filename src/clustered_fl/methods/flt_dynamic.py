@@ -2,9 +2,10 @@
 
 New clients and clients whose data changed raise a flag. When more than lambda flags are raised, or
 in every tau-th round, the server finds the relatedness again, with fine-tuning, and all clients
-participate from the next round on. The paper leaves experiments to future work. Here all flags are
-raised before one given round, and a client whose data change is replaced by a newcomer. Nothing
-changes later, so further repetitions would give the same result.
+participate from the next round on. The paper leaves experiments to future work. Here each of the
+two conditions is tested without the other. All flags are raised before one given round, and a
+client whose data change is replaced by a newcomer. Nothing changes later, so further repetitions
+would give the same result.
 """
 
 import numpy as np

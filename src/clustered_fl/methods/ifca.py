@@ -4,7 +4,8 @@ In each round a participant computes the training loss of all cluster models and
 one; the trained models of a cluster are averaged (the official "model averaging" option). FLT
 starts with rounds of FedAvg and then, like IFCA's own code for FEMNIST, trains random clusters for
 a few rounds, because otherwise all models would stay equal. That code trains all layers during
-FedAvg, and only the last layer afterwards ("weight sharing").
+FedAvg, and only the last layer afterwards ("weight sharing"). Norms and gaps that are measured
+during FedAvg are those of the random clusters that follow it.
 """
 
 from dataclasses import replace
