@@ -41,6 +41,8 @@ __all__ = ["Clients", "Trained", "cluster", "encoder", "federation", "train"]
 
 Named = str | Mapping[str, Any]
 """A name, or a dictionary of a name and settings."""
+_TABLES = "compare", "measure"
+"""Settings of groupings that ask for tables beside the relatedness, for a notebook."""
 TRAINING = {"epochs": 1, "batch_size": 20, "lr": 0.1}
 
 
@@ -145,13 +147,15 @@ def cluster(
     asked, options = choose_device(device), _named(method)
     place = prepared(asked.type if network else "cpu")
     found = import_module(grouping_module(name := options.pop("name")))
+    if tables := [key for key in _TABLES if isinstance(options.get(key), Mapping)]:
+        raise InputError(f"`cluster` returns no tables of measurements; leave out {tables[0]}")
     settings = call(found.Settings, f"grouping {name}", options)
     if isinstance(network, Trained):
         if not hasattr(found, "profile"):
             raise InputError(f"grouping {name} uses no training; an encoder is what it may need")
         network = network.profiler(clients, place)
     elif network:
-        network = deepcopy(network).to(place)
+        network = _fitting(network, clients.dataset.x.shape[1:]).to(place)
     own = clients_of(clients.dataset, clients.federation, place)
     return found.relate(own, network, settings, seed)[0]
 
@@ -195,7 +199,8 @@ def train(
     data, own = clients.dataset, clients.federation
     engine = runs.build_engine(config, data, own, prepared(device), workers)
     if config["method"]["name"] == "oracle" and not clients.grouped:
-        raise InputError("method oracle needs the true groups; give `groups=` to `federation`")
+        found = "`groups` of the owners, or a partition with groups"
+        raise InputError(f"method oracle needs true groups: {found}")
     found = None if grouping is None else _relatedness(grouping, clients)
     if found:
         asked = own.newcomers if config["method"].get("newcomers") else 0
@@ -213,6 +218,19 @@ def _require_federation(clients: Any) -> None:
         raise InputError(f"clients must be what `federation` returns, not {found}")
 
 
+def _fitting(network: Any, shape: tuple[int, ...]) -> Autoencoder:
+    """A copy of an autoencoder, to evaluate; InputError if it is none, or for other images."""
+    if not isinstance(network, Autoencoder):
+        raise InputError(f"network must be an encoder or a training, not {type(network).__name__}")
+    copied = deepcopy(network).eval()
+    try:
+        copied.encoder(torch.zeros(1, *shape, device=next(copied.parameters()).device))
+    except RuntimeError:
+        size = " x ".join(map(str, shape))
+        raise InputError(f"this encoder was made for other images than {size}") from None
+    return copied
+
+
 def _relatedness(grouping: Any, clients: Clients) -> Relatedness:
     """The result of `cluster`, or disjoint groups as such a result."""
     if isinstance(grouping, Relatedness):
@@ -220,12 +238,15 @@ def _relatedness(grouping: Any, clients: Clients) -> Relatedness:
     if not isinstance(grouping, Mapping):
         found = type(grouping).__name__
         raise InputError(f"grouping must be what `cluster` returns, or a dict, not {found}")
-    groups = numbered(grouping, clients.names, "grouping must have every client")
+    names = clients.names[: clients.federation.clients]  # newcomers come later
+    groups = numbered(grouping, names, "grouping must have every client")
     unknown = np.zeros((len(groups), 1))  # nothing is known of the clients but their groups
     return related(unknown, Clusters(groups, unknown[: groups.max() + 1]))
 
 
 def _named(choice: Named) -> dict[str, Any]:
+    if not isinstance(choice, str | Mapping):
+        raise InputError(f"{choice!r} is neither a name nor a dict of a name and settings")
     named = {"name": choice} if isinstance(choice, str) else dict(choice)
     if "name" not in named:
         raise InputError(f"{named} needs a name, such as {{'name': 'mlp'}}")

@@ -1,5 +1,6 @@
 """Reading mirrors: what is there comes out unchanged, what is wrong is reported in one sentence."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -234,6 +235,18 @@ def test_image_cut_short(mirror):
     columns = {"img": [cell | {"bytes": cell["bytes"][:-40]}], "label": [0]}
     write(folder(mirror) / "train-00000-of-00001.parquet", columns)
     with pytest.raises(InputError, match="row 0 of .* is not an image"):
+        sources.read_mirror(mirror, entry())
+
+
+def test_splits_that_name_their_classes_differently_are_refused(mirror, monkeypatch):
+    read = sources.read_split
+
+    def renamed(folder, split, about):
+        found = read(folder, split, about)
+        return replace(found, classes=found.classes[::-1]) if split == "test" else found
+
+    monkeypatch.setattr(sources, "read_split", renamed)
+    with pytest.raises(InputError, match="the splits of tiny name their classes differently"):
         sources.read_mirror(mirror, entry())
 
 

@@ -23,6 +23,7 @@ from clustered_fl.groupings.clients import clients_of
 from clustered_fl.groupings.profiles.network import load_profiler
 from clustered_fl.jobs import encode, group
 from clustered_fl.jobs import train as runs
+from clustered_fl.models.autoencoder import build_autoencoder
 from clustered_fl.records import reading as records
 from clustered_fl.records import relatedness, seal
 from clustered_fl.records.reading import Origin
@@ -135,6 +136,26 @@ def test_a_partition_deals_the_images_out_in_place_of_owners(arrays):
     np.testing.assert_array_equal(made.federation.label_maps, expected.label_maps)
     tests = [row for client in range(4) for row in made.federation.tests_of(client)]
     assert min(tests) >= 180 > max(map(max, made.federation.train))
+
+
+def test_clients_of_a_partition_with_tests_of_their_own_hold_out_a_part(arrays):
+    x, y, _ = arrays
+    iid = {"kind": "iid", "clients": 4}
+    made = clustered_fl.federation(x, y, partition=iid, held_out=0.4)
+    assert not made.grouped
+    sizes = [(len(made.federation.rows_of(c)), len(made.federation.tests_of(c))) for c in range(4)]
+    assert sum(whole for whole, _ in sizes) >= IMAGES - 4
+    assert all(tests == round(0.4 * whole) for whole, tests in sizes)
+    stated = clustered_fl.federation(x, y, partition=iid | {"held_out": 0.1}, held_out=0.4)
+    assert len(stated.federation.tests_of(0)) < len(made.federation.tests_of(0))
+
+
+def test_groups_are_those_of_the_clients_that_train(arrays):
+    """Newcomers are placed later."""
+    x, y, _ = arrays
+    made = clustered_fl.federation(x, y, partition={"kind": "iid", "clients": 4, "newcomers": 2})
+    ended = train(made, "one_shot", grouping={0: "a", 1: "b", 2: "a", 3: "b"}, rounds=1)
+    assert ended.groups.tolist() == [0, 1, 0, 1]
 
 
 def test_a_partition_that_changes_images_changes_them(arrays):
@@ -380,10 +401,13 @@ SQUARE = "x must be square images, uint8 (0 to 255) [N, C, H, W] or [N, H, W]"
         ({"partition": IID, "x": np.zeros((8, 4, 4, 3), np.uint8)}, f"{SQUARE}, not uint8 of shap"),
         ({"partition": {"clients": 3}}, "unknown partition ''; allowed are congruent_pair, "),
         ({"partition": IID | {"clientes": 1}}, "partition iid has no setting 'clientes'; allowed "),
-        ({"partition": IID | {"clients": 9}}, "0 samples per client asked of 6 rows for 9 client"),
+        ({"partition": IID | {"clients": 9}}, "0 samples per client asked of 7 rows for 9 client"),
         ({"partition": IID, "groups": {0: 1}}, "groups are those of owners; a partition has its"),
         ({"partition": IID, "seed": 0.5}, "seed = 0.5 is not allowed; it must be a whole number"),
         ({"partition": IID, "held_out": 1.0}, "held_out = 1.0 is not allowed; it must be between"),
+        ({"partition": IID, "held_out": None}, "held_out = None is not allowed; it must be betwe"),
+        ({"partition": IID, "x": [[1, 2], [3]]}, "x must be an array, not lists of different len"),
+        ({"partition": 5}, "partition must be the name of a kind, or a dict, not int"),
         ({"owners": np.arange(8) // 7}, "owner 1 has no image left to train on; its tests take o"),
         ({"owners": np.arange(8) // 4, "groups": {0: 1}}, "groups must have every owner; 1 is mis"),
         ({"owners": np.arange(8) // 4, "groups": {}}, "groups must have every owner; 0 is missing"),
@@ -395,7 +419,7 @@ SQUARE = "x must be square images, uint8 (0 to 255) [N, C, H, W] or [N, H, W]"
             {"owners": np.arange(8) // 4, "groups": np.zeros(2)},
             "groups must map each owner to its group, as a dict, not ndarray",
         ),
-        ({"owners": [[0], [1, 2]]}, "owners must have one entry per image (8), not lists"),
+        ({"owners": [[0], [1, 2]]}, "owners must be an array, not lists of different lengths"),
         ({"partition": "idd"}, "unknown partition 'idd'; allowed are congruent_pair, "),
     ],
 )
@@ -478,11 +502,12 @@ def test_a_method_that_averages_by_no_grouping_is_given_none(clients):
 
 
 def test_the_true_groups_must_be_known_for_the_oracle(arrays):
-    unknown = clustered_fl.federation(*arrays)
-    line = told(clustered_fl.train, unknown, "oracle")
-    assert line == "method oracle needs the true groups; give `groups=` to `federation`"
-    dealt = clustered_fl.federation(*arrays[:2], partition=IID)
-    assert clustered_fl.train(dealt, "oracle", rounds=1).groups.tolist() == [0, 0, 0]
+    for without in ({"owners": arrays[2]}, {"partition": IID}):
+        line = told(clustered_fl.train, clustered_fl.federation(*arrays[:2], **without), "oracle")
+        assert line.startswith("method oracle needs true groups: `groups` of the owners, or a part")
+    swapped = {"kind": "label_swap", "clients": 4, "groups": 2, "samples": 20}
+    dealt = clustered_fl.federation(*arrays[:2], partition=swapped)
+    assert clustered_fl.train(dealt, "oracle", rounds=1).groups.nunique() == 2
 
 
 def test_what_is_no_federation_is_refused(arrays):
@@ -545,6 +570,13 @@ def test_what_cannot_compare_clients_is_refused(clients, networks):
     method, run = {"name": "repa", "clusters": 2}, "run your training "
     assert line("magic").startswith("unknown grouping 'magic'; allowed are fedgroup, flt, ")
     assert line({"clusters": 2}).startswith("{'clusters': 2} needs a name, such as ")
+    assert line(5) == "5 is neither a name nor a dict of a name and settings"
+    asked = method | {"measure": {"images": 5}}
+    assert line(asked) == "`cluster` returns no tables of measurements; leave out measure"
+    assert line(method, "mine") == "network must be an encoder or a training, not str"
+    for shape in ((3, SIDE, SIDE), (1, 2 * SIDE, 2 * SIDE)):
+        other = build_autoencoder("conv_autoencoder", shape)
+        assert line(method, other) == "this encoder was made for other images than 1 x 16 x 16"
     assert line(PACFL, device="gpu").startswith("device = 'gpu' is not allowed; ")
     assert line(PACFL, seed="1").startswith("seed = '1' is not allowed; it must be a whole number")
     assert line(PACFL | {"k": 2}).startswith("grouping pacfl has no setting 'k'; allowed are ")

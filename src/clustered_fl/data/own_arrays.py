@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from clustered_fl.data import dataset as datasets
 from clustered_fl.data.federation import Federation
 from clustered_fl.data.held_out import hold_out, with_tests
 from clustered_fl.data.own_images import has_own_images, own_images
-from clustered_fl.data.partitions import build_federation
+from clustered_fl.data.partitions import build_federation, partition_settings
 from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.errors import InputError
 from clustered_fl.options import require_whole
@@ -58,18 +59,19 @@ def federation(
         partition: kind and settings of a partition, as in a ledger; in place of owners.
         groups: true group of each owner, for scores and the method `oracle`; a partition has its
             own.
-        held_out: fraction of each client's images (with a partition, of all) used for tests.
+        held_out: fraction of each client's images used for tests; of all images for a partition
+            whose clients share test images.
         seed: of all random draws.
     Raises: InputError if images are not square, lengths differ, or there are too few images.
     """
     require_whole(0, seed=seed)
     _require_one_source(owners, partition, groups)
-    if not 0 < held_out < 1:
-        raise InputError(f"held_out = {held_out} is not allowed; it must be between 0 and 1")
-    x = np.atleast_1d(x)
+    if not isinstance(held_out, Real) or not 0 < held_out < 1:
+        raise InputError(f"held_out = {held_out!r} is not allowed; it must be between 0 and 1")
+    x = _array("x", x)
     y = _one_per_image("y", y, len(x))
     if owners is None:
-        named = {"kind": partition} if isinstance(partition, str) else dict(partition)
+        named = {"kind": partition} if isinstance(partition, str) else partition
         return _dealt(x, y, named, held_out, seed)
     return _owned(x, y, _one_per_image("owners", owners, len(x)), groups, held_out, seed)
 
@@ -78,6 +80,9 @@ def _require_one_source(owners: Any, partition: Any, groups: Any) -> None:
     """Refuse owners beside a partition, and groups of anything but owners."""
     if (owners is None) == (partition is None):
         raise InputError("a federation needs owners or a partition, and not both")
+    if owners is None and not isinstance(partition, str | Mapping):
+        found = type(partition).__name__
+        raise InputError(f"partition must be the name of a kind, or a dict, not {found}")
     if owners is None and groups is not None:
         raise InputError("groups are those of owners; a partition has its own")
     if groups is not None and not isinstance(groups, Mapping):
@@ -85,12 +90,17 @@ def _require_one_source(owners: Any, partition: Any, groups: Any) -> None:
         raise InputError(f"groups must map each owner to its group, as a dict, not {found}")
 
 
+def _array(name: str, values: Any) -> np.ndarray:
+    """An array of at least one dimension; InputError for lists of different lengths."""
+    try:
+        return np.atleast_1d(values)
+    except ValueError:
+        raise InputError(f"{name} must be an array, not lists of different lengths") from None
+
+
 def _one_per_image(name: str, values: Any, images: int) -> np.ndarray:
     """Whole numbers or names as an array [images]; InputError for anything else."""
-    try:
-        array = np.asarray(values)
-    except ValueError:  # lists of different lengths
-        raise InputError(f"{name} must have one entry per image ({images}), not lists") from None
+    array = _array(name, values)
     if array.shape != (images,):
         found = f"shape {array.shape}"
         raise InputError(f"{name} must have one entry per image ({images}), not {found}")
@@ -103,12 +113,18 @@ def _dealt(
     x: np.ndarray, y: np.ndarray, partition: dict[str, Any], held_out: float, seed: int
 ) -> Clients:
     """Clients of a partition, with transformed images where the partition changes them."""
+    settings = partition_settings(partition.get("kind", ""))
+    if settings.model_fields["held_out"].default is None:
+        shared = max(1, round(held_out * len(y)))
+    else:  # every client holds out images of its own
+        shared, partition = 1, {"held_out": held_out, **partition}
     order = generator(seed, "tests").permutation(len(y))
-    dataset = _dataset(x, y, order, len(y) - max(1, round(held_out * len(y))))
+    dataset = _dataset(x, y, order, len(y) - shared)
     made = build_federation(dataset, seed, **partition)
     if has_own_images(partition):
         dataset = own_images(dataset, made, partition, seed)
-    return Clients(dataset, made, tuple(range(len(made.train))), grouped=True)
+    grouped = len(set(made.groups.tolist())) > 1
+    return Clients(dataset, made, tuple(range(len(made.train))), grouped)
 
 
 def _owned(

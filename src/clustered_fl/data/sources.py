@@ -73,7 +73,7 @@ def read_mirror(
     """Read `<mirror>/<entry.hub>`, check it against the entry and return it in canonical form.
 
     Rows keep the order of the files (some mirrors are sorted by class: partitions must shuffle).
-    Raises: InputError if the folder is missing, incomplete although it must not be, or altered.
+    Raises: InputError if the folder is missing, incomplete where it must be complete, or altered.
     """
     folder = mirror / entry.hub
     if not folder.is_dir():
@@ -145,6 +145,8 @@ def _missing(splits: dict[str, Split], entry: Entry) -> str:
 def _canonical(splits: dict[str, Split], entry: Entry, source: str, note: str) -> Dataset:
     """Pool both splits; a note means that this is not the complete data."""
     train, test = splits["train"], splits["test"]
+    if train.classes != test.classes:
+        raise InputError(f"the splits of {entry.name} name their classes differently")
     known: tuple[str, ...] = ()
     if entry.is_text:
         known = text.vocabulary(train.rows)
