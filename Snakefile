@@ -5,6 +5,6 @@ include: "workflow/Snakefile"
 
 
 rule default:
-    """Everything: what an included rule is not, the default target."""
+    """Default target: everything."""
     input:
         rules.all.input,

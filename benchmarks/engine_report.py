@@ -63,7 +63,7 @@ def write_table(rows: list[Row], path: Path) -> None:
         "# Engines side by side",
         "",
         f"One round of local training on one thread per operation. Machine: {'; '.join(machines)}.",
-        "README.md beside this file explains each column, and what it does not mean.",
+        "README.md beside this file explains each column and its limits.",
         "CPU seconds per round of our engine, and CPU time of the others as a multiple of it:",
         "",
         *_overview(rows),

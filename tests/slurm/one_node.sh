@@ -8,7 +8,7 @@
 # Not part of the tests: it needs Slurm and starts its daemons (munged, slurmctld, slurmd), which it
 # stops at the end. All of theirs is in a temporary folder, which is removed after success, but for
 # /etc/slurm/slurm.conf: the plugin takes SLURM_CONF from the environment of jobs. It does not
-# replace one that is there. The cluster has no accounting and no cgroups, as the smallest there are. Both runs are
+# replace one that is there. The cluster has neither accounting nor cgroups, like the smallest clusters. Both runs are
 # made in copies of this checkout at scale demo. It fails if a job fails, or if a record or an
 # artefact's numbers differ by a byte; cost.json, which says seconds, may.
 set -euo pipefail

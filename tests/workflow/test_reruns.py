@@ -143,5 +143,5 @@ def test_a_record_stays_until_the_new_one_is_whole(complete):
     assert "ZeroDivisionError" in text, text
     assert (complete.root / RECORD).read_bytes() == before
     _, text = complete.snakemake(*again, "--config", "device=cuda")
-    assert "error: device=cuda, and this machine has no CUDA GPU" in text, text
+    assert "error: device=cuda needs a CUDA GPU, and this machine has none" in text, text
     assert (complete.root / RECORD).read_bytes() == before

@@ -302,7 +302,7 @@ def test_an_interrupted_job_leaves_no_output_and_is_continued(complete):
         seen = until(process, log, "continuing after round")
         os.kill(int(saved.with_suffix(".lock").read_text().split()[0]), signal.SIGKILL)
         text, _ = process.communicate()
-        assert "error: endless, seed 0, was killed, as the system does where memory ends: " in text
+        assert "error: endless, seed 0, was killed, probably because memory ran out: " in text
     assert int(re.search(r"continuing after round (\d+)", seen)[1]) >= 1
 
 

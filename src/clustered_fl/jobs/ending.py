@@ -43,6 +43,6 @@ def _out_of_memory(error: Exception) -> str:
         why = ". ".join(why.split(". ")[:3]).removesuffix(".")  # PyTorch's own advice follows
         return f"out of memory on the GPU ({why}); use --config device=cpu or a larger GPU"
     return (
-        f"out of memory, with {peak_memory()} MB in use at most ({why}); more is reserved by a "
-        "run's memory_mb, or for all jobs of a rule by --set-resources train:mem_mb=<MB>"
+        f"out of memory, with {peak_memory()} MB in use at most ({why}); to reserve "
+        "more, raise the run's memory_mb, or use --set-resources train:mem_mb=<MB>"
     )

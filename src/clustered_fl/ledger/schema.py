@@ -139,7 +139,7 @@ class Grouping(Computed, GroupingConfiguration):
     """A grouping: related clients, found once before training, for some seeds."""
 
     memory_mb: int = Field(default=4000, ge=1, description="memory to reserve, at any scale")
-    seeds: dict[Scale, Seeds] = Field(description="seeds per scale; none: not found there")
+    seeds: dict[Scale, Seeds] = Field(description="seeds per scale; none: not computed there")
     signatures: bool = Field(
         default=False,
         description="whether a figure shows what clients sent, which is then published",

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from clustered_fl.errors import InputError
 from clustered_fl.ledger.schema import Scale
@@ -41,12 +41,12 @@ class Settings(Strict):
     )
     path: Literal["auto", "compiled", "sequential", "stacked"] = Field(
         default="auto",
-        description="how clients are trained: the ways agree to rounding and differ in speed; "
+        description="how clients are trained: the paths agree up to rounding and differ in speed; "
         "`auto` takes `stacked` on a GPU and `compiled` on a CPU where they can train a run, else "
         "`sequential` (`src/clustered_fl/engine`)",
     )
     seeds: int | None = Field(
-        default=None, ge=1, description="largest number of the ledger's seeds to use; unset: all"
+        default=None, ge=1, description="use at most this many of the ledger's seeds; unset: all"
     )
     archive: bool = Field(
         default=True,
@@ -58,6 +58,13 @@ class Settings(Strict):
         description="compute nothing: show and judge the seeds that are finished, here or "
         "published; claims that need an entry without any are NOT RUN",
     )
+
+    @field_validator("papers", mode="before")
+    @classmethod
+    def _of_several(cls, papers: Any) -> Any:
+        if isinstance(papers, list | tuple | None) and papers != []:
+            return papers
+        raise InputError(f"papers = {papers!r} is not allowed; give a list, such as papers=[cfl]")
 
     @property
     def data_source(self) -> Source:

@@ -54,7 +54,7 @@ class Column(Layer):
     )
     differs: str = Field(default="", description="what differs between clients, as a sentence")
     truth: bool = Field(
-        default=True, description="whether true groups are known; else agreement is left out"
+        default=True, description="whether true groups are known; false: no agreement is reported"
     )
     lesson: str = Field(default="", description="main result at `desktop`, in a sentence or two")
 
