@@ -25,8 +25,8 @@ ERRORS = 2.0
 BETWEEN_SEEDS = 3.0
 """Standard error of a single seed, in errors of its tests, which do not show how seeds differ.
 
-Measured on pairs of runs with three seeds: the standard deviation of their difference over seeds is
-3.5 times its binomial error in FLT and 2.0 times in REPA (root mean square; docs/verdicts.md).
+Measured on pairs of runs with three seeds or more: the standard deviation of their difference over
+seeds is 3.3 times its binomial error (root mean square; `benchmarks/between_seeds.py`).
 """
 FEW = 2
 """Most seeds whose differences alone do not show how seeds differ."""
