@@ -436,7 +436,7 @@ def test_a_run_without_memory_is_one_sentence(inputs, tmp_path, monkeypatch, cap
     assert main(command(inputs, tmp_path, configured())) == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert re.match(r"error: out of memory, with \d+ MB in use at most \(.*allocate", line)
-    assert line.endswith("by --set-resources train:mem_mb=<MB>")
+    assert line.endswith("or use --set-resources train:mem_mb=<MB>")
 
 
 def test_a_file_that_finds_no_room_in_memory_is_one_sentence(capsys):
