@@ -7,21 +7,18 @@ binomial error. `claims.judging.BETWEEN_SEEDS` rests on these ratios. Reads the 
     python benchmarks/between_seeds.py
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
-from io import BytesIO
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from clustered_fl.claims.judging import Estimate
 from clustered_fl.ledger.reading import load_ledger
-from clustered_fl.metrics.accuracy import at_last, binomial_error, scores_of
-from clustered_fl.records.archive import FILE, Packed, read
-from clustered_fl.records.reading import RECORD, ROUNDS
+from clustered_fl.metrics.accuracy import at_last
+from clustered_fl.records.archive import FILE, read
+from clustered_fl.report.comparison import accuracy_in
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPERS = "flt", "repa", "ground"
@@ -40,27 +37,19 @@ def ratio(first: dict[int, Estimate], second: dict[int, Estimate]) -> float | No
 
 def ratios(paper: str) -> Iterator[float]:
     """The ratios of all pairs of a paper's runs."""
-    accuracies: dict[str, dict[int, Estimate]] = defaultdict(dict)
-    for key, packed in read(ROOT / "figures" / "desktop" / paper / FILE).items():
-        if key.kind == "run" and (found := _accuracy(packed)):
-            accuracies[key.name][key.seed] = found
     columns = defaultdict(set)
     for cell in load_ledger(ROOT / "config" / "papers" / f"{paper}.yaml").cells:
-        columns[cell.table, cell.column].add(cell.run)
+        if cell.run:
+            columns[cell.table, cell.column].add(cell.run)
+    accuracies: dict[str, dict[int, Estimate]] = {run: {} for run in set().union(*columns.values())}
+    for key, packed in read(ROOT / "figures" / "desktop" / paper / FILE).items():
+        if key.kind == "run" and key.name in accuracies:
+            accuracies[key.name][key.seed] = accuracy_in(packed, at_last)
     for runs in columns.values():
-        for pair in combinations(sorted(filter(None, runs)), 2):
+        for pair in combinations(sorted(runs), 2):
             value = ratio(*(accuracies[run] for run in pair))
             if value is not None:
                 yield value
-
-
-def _accuracy(packed: Packed) -> Estimate | None:
-    """The accuracy at the end of a run in %, None if it was not measured."""
-    scores = scores_of(pd.read_parquet(BytesIO(packed.files[ROUNDS])))
-    if scores.empty:
-        return None
-    mean, images = float(at_last(scores).mean()), json.loads(packed.files[RECORD])["test_rows"]
-    return Estimate(mean, binomial_error(mean, images))
 
 
 def told(name: str, found: list[float]) -> str:

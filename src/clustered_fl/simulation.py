@@ -199,8 +199,9 @@ def train(
     data, own = clients.dataset, clients.federation
     engine = runs.build_engine(config, data, own, prepared(device), workers)
     if config["method"]["name"] == "oracle" and not clients.grouped:
-        found = "`groups` of the owners, or a partition with groups"
-        raise InputError(f"method oracle needs true groups: {found}")
+        raise InputError(
+            "method oracle needs true groups: `groups` of the owners, or a partition with groups"
+        )
     found = None if grouping is None else _relatedness(grouping, clients)
     if found:
         asked = own.newcomers if config["method"].get("newcomers") else 0

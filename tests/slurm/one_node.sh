@@ -8,9 +8,9 @@
 # Not part of the tests: it needs Slurm and starts its daemons (munged, slurmctld, slurmd), which it
 # stops at the end. All of theirs is in a temporary folder, which is removed after success, but for
 # /etc/slurm/slurm.conf: the plugin takes SLURM_CONF from the environment of jobs. It does not
-# replace one that is there. The cluster has neither accounting nor cgroups, like the smallest clusters. Both runs are
-# made in copies of this checkout at scale demo. It fails if a job fails, or if a record or an
-# artefact's numbers differ by a byte; cost.json, which says seconds, may.
+# replace one that is there. The cluster has neither accounting nor cgroups, like the smallest
+# clusters. Both runs are made in copies of this checkout at scale demo. It fails if a job fails, or
+# if a record or an artefact's numbers differ by a byte; cost.json, which says seconds, may.
 set -euo pipefail
 
 target=${1:-cfl_fig6}

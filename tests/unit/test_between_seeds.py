@@ -1,21 +1,19 @@
 """How much seeds differ, against the definition."""
 
-import importlib.util
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from clustered_fl.claims.judging import Estimate
 
-PATH = Path(__file__).parents[2] / "benchmarks" / "between_seeds.py"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.fixture(scope="module")
-def between_seeds():
-    about = importlib.util.spec_from_file_location("between_seeds", PATH)
-    module = importlib.util.module_from_spec(about)
-    about.loader.exec_module(module)
-    return module
+@pytest.fixture
+def between_seeds(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return import_module("between_seeds")
 
 
 def test_a_ratio_is_that_of_the_difference_to_its_binomial_error(between_seeds):

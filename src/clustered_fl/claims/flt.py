@@ -224,9 +224,10 @@ def label_0(evidence: Evidence, coded: Run, fixed: Run) -> Measured:
         coded: run whose last cluster is also tested on label 0, as in the code.
         fixed: the same without label 0.
     """
-    run, count = evidence.run(coded), len(set(evidence.run(coded).true_groups))
+    run = evidence.run(coded)
     last = float(run.clients()[run.true_groups == run.true_groups.max()].mean())
-    images = run.record["test_rows"] // count  # clusters have about the same number of them
+    # Clusters have about the same number of test images.
+    images = run.record["test_rows"] // len(set(run.true_groups))
     return {
         "last cluster": Estimate(last, binomial_error(last, images)),
         "variance": measures.variance_of(evidence, coded),

@@ -134,14 +134,14 @@ def fairness(
         count = float(sum(value >= 0 for value in more.values()))
         best = sorted(more.values(), reverse=True)[:columns]
         return {"columns": count, f"lead in {columns} columns": best[-1]} | more
-    shown = {evidence.label(run).row: variance_of(evidence, run) for run in (*of, *others, *beside)}
-    largest = max(variance_of(evidence, run) for run in of)
-    share = np.mean([variance_of(evidence, run) > largest for run in others])
+    found = {run: variance_of(evidence, run) for run in (*of, *others, *beside)}
+    largest = max(found[run] for run in of)
+    share = np.mean([found[run] > largest for run in others])
     (excess,) = more.values()
     return {
         "lead in variance": excess,
         "share of others with a larger variance": float(share),
-    } | shown
+    } | {evidence.label(run).row: variance for run, variance in found.items()}
 
 
 def variance_of(evidence: Evidence, run: str) -> Estimate:

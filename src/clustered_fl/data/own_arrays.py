@@ -77,7 +77,7 @@ def federation(
 
 
 def _require_one_source(owners: Any, partition: Any, groups: Any) -> None:
-    """Refuse owners beside a partition, and groups of anything but owners."""
+    """Refuse owners beside a partition, what is no partition, and groups of anything but owners."""
     if (owners is None) == (partition is None):
         raise InputError("a federation needs owners or a partition, and not both")
     if owners is None and not isinstance(partition, str | Mapping):

@@ -22,7 +22,6 @@ class Settings(Strict):
     )
     papers: tuple[str, ...] | None = Field(
         default=None,
-        min_length=1,
         description="ledgers in `config/papers/` to reproduce; unset: all",
     )
     source: Source | None = Field(
@@ -62,7 +61,7 @@ class Settings(Strict):
     @field_validator("papers", mode="before")
     @classmethod
     def _of_several(cls, papers: Any) -> Any:
-        if isinstance(papers, list | tuple | None) and papers != []:
+        if papers is None or (papers and isinstance(papers, list | tuple)):
             return papers
         raise InputError(f"papers = {papers!r} is not allowed; give a list, such as papers=[cfl]")
 

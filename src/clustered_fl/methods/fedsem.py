@@ -22,13 +22,13 @@ from torch import Tensor
 from clustered_fl.engine.inner_products import gram
 from clustered_fl.engine.lloyd import lloyd
 from clustered_fl.engine.training import Engine
-from clustered_fl.errors import InputError
 from clustered_fl.methods.state import (
     Round,
     RoundSettings,
     State,
     Step,
     observe,
+    require_clusters,
     start,
     trained,
     weighted_mean,
@@ -59,8 +59,7 @@ def init(engine: Engine, settings: Settings) -> State:
     Raises: InputError if there are more clusters than clients.
     """
     clients = engine.federation.clients
-    if settings.clusters > clients:
-        raise InputError(f"FedSEM with {settings.clusters} clusters of {clients} clients; too many")
+    require_clusters("FedSEM", settings.clusters, clients)
     grouping = [min(client, settings.clusters - 1) for client in range(clients)]
     state = start(engine, grouping)
     state.grouping = [0] * clients  # one model until the first k-means

@@ -21,7 +21,6 @@ from pydantic.dataclasses import dataclass
 
 from clustered_fl.engine.evaluation import best_fits
 from clustered_fl.engine.training import Engine
-from clustered_fl.errors import InputError
 from clustered_fl.methods.ditto import pulled
 from clustered_fl.methods.state import (
     Node,
@@ -30,6 +29,7 @@ from clustered_fl.methods.state import (
     State,
     Step,
     observe,
+    require_clusters,
     weighted_mean,
     weights,
 )
@@ -65,8 +65,7 @@ def init(engine: Engine, settings: Settings) -> State:
     Raises: InputError if there are more clusters than clients.
     """
     clients, clusters = engine.federation.clients, settings.clusters
-    if clusters > clients:
-        raise InputError(f"FedSoft with {clusters} clusters of {clients} clients; too many")
+    require_clusters("FedSoft", clusters, clients)
     own = engine.initial_model().repeat(clients, 1)
     shared = torch.stack([engine.initial_model(1 + cluster) for cluster in range(clusters)])
     tree = [Node(cluster, None, [], round=0) for cluster in range(clusters)]

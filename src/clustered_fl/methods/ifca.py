@@ -26,6 +26,7 @@ from clustered_fl.methods.state import (
     aggregate,
     observe,
     participants,
+    require_clusters,
     start,
     trained,
 )
@@ -63,8 +64,7 @@ def init(engine: Engine, settings: Settings) -> State:
     Raises: InputError if there are more clusters than clients.
     """
     clients = engine.federation.clients
-    if settings.clusters > clients:
-        raise InputError(f"IFCA with {settings.clusters} clusters of {clients} clients; too many")
+    require_clusters("IFCA", settings.clusters, clients)
     drawn = generator(engine.seed, "random clusters").permutation(clients) % settings.clusters
     state = start(engine, drawn.tolist())
     if not settings.pretrain and not settings.random_rounds:

@@ -5,8 +5,8 @@ experiments by "random initialization with multiple restarts"; their scripts for
 ten (`synthetic/run_p4_m_n.py`). Those are whole runs, and the best is the one that is nearest to
 the true parameters, which only a simulation knows. Here all initialisations share the budget: they
 train side by side for the first rounds, and the one with the smallest training loss, each client
-under its best model, is continued. The traffic of all trainings is
-counted, but not that of the choice, for which each client receives all models once more.
+under its best model, is continued. The traffic of all trainings is counted, but not that of the
+choice, for which each client receives all models once more.
 """
 
 from dataclasses import replace

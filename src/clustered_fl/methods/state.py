@@ -13,6 +13,7 @@ from torch import Tensor
 
 from clustered_fl.engine.evaluation import evaluate
 from clustered_fl.engine.training import Engine
+from clustered_fl.errors import InputError
 from clustered_fl.methods import groups as linear
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
@@ -176,6 +177,12 @@ def trained(
     """Train the participants of round `number`, each from its group's model."""
     clients = participants(engine, settings.fraction, number, present)
     return Round(clients, *engine.train(state.models_of(clients), clients, number), number)
+
+
+def require_clusters(method: str, clusters: int, clients: int) -> None:
+    """Refuse more clusters than clients; InputError naming the method."""
+    if clusters > clients:
+        raise InputError(f"{method} with {clusters} clusters of {clients} clients; too many")
 
 
 def weights(sizes: np.ndarray, weighting: Weighting) -> np.ndarray:

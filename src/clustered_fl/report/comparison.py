@@ -6,7 +6,7 @@ is decided as for claims, too (`claims.judging`).
 """
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -19,7 +19,7 @@ from clustered_fl.ledger.tables import Cell, Column, Row
 from clustered_fl.metrics.accuracy import binomial_error, scores_of
 from clustered_fl.metrics.ground.budgets import at_budget
 from clustered_fl.metrics.ground.matrix import groups_of
-from clustered_fl.records.archive import Key
+from clustered_fl.records.archive import Key, Packed
 from clustered_fl.records.reading import RECORD, ROUNDS
 from clustered_fl.report.entries import ArtefactEntry, ComputedEntry, PaperEntry
 from clustered_fl.report.evidence import Records
@@ -198,16 +198,19 @@ def _score(
     agreements = [agreement for agreement, _ in found] if truth else []
     return Score(
         run.name,
-        {seed: _accuracy(records, Key("run", run.name, seed)) for seed in sorted(seeds)},
+        {seed: accuracy_in(records[Key("run", run.name, seed)]) for seed in sorted(seeds)},
         Spread(agreements) if agreements else None,
         Spread([number for _, number in found]) if found else None,
     )
 
 
-def _accuracy(records: Records, key: Key) -> Estimate:
-    packed = records[key]
+def accuracy_in(packed: Packed, at: Callable[[pd.DataFrame], pd.Series] = at_budget) -> Estimate:
+    """Mean accuracy over clients of an archived run, in %, with its binomial error.
+
+    `at` chooses the tests: the scores of every test -> a score of each client.
+    """
     scores = scores_of(pd.read_parquet(BytesIO(packed.files[ROUNDS])))
-    percent = float(at_budget(scores).mean())
+    percent = float(at(scores).mean())
     return Estimate(percent, binomial_error(percent, json.loads(packed.files[RECORD])["test_rows"]))
 
 

@@ -64,8 +64,6 @@ EQUAL = {
     "14f244485182afb6": ["849e77e4df6a7f39"],
     "dd3dd138e2155915": ["4e6646388dafde55"],
     "bf3591680200ecbc": ["8393db27d50c0634"],
-    "7993239989c8ebb9": ["dae0f754182f7d71"],
-    "bde8e5526370842e": ["4ce5a48b13e74a94"],
     "57365f01d1a9048e": ["54d5da7b849b80db"],
     "0eb844abe8224805": ["dcfa312dd15da9a8"],
     "c5507002867eaac2": ["a608ceaaa041d884"],
@@ -107,10 +105,13 @@ EQUAL = {
     # FedSoft trains from views of the clients' models.
     "ef0ade5eb0845f51": ["d9f352bb671baa3f"],
     "edb96046b2b35975": ["36d98937c18521da"],
-    # FedSoft refuses more clusters than clients, and measures gradients, which no published run
-    # has, at the models of the clusters.
-    "d91d8843ea707dbd": ["fc90c572adbbf89e"],
+    # FedSoft measures gradients, which no published run has, at the models of the clusters.
     "70b9eeb44fd2bdbe": ["2344fed1e9991422"],
+    # IFCA, FedSEM and FedSoft refuse more clusters than clients with one function.
+    "6f4011b90384a2fd": ["dae0f754182f7d71"],
+    "1934406a1cda6e9f": ["4ce5a48b13e74a94"],
+    "8a839a0caa88bb78": ["fc90c572adbbf89e"],
+    "763579265fa48b36": [],
     # FedSEM averages with equal weights, if asked for.
     "294841e8885e3456": ["ee4aafd439676aa0"],
 }
