@@ -14,7 +14,6 @@ from clustered_fl.claims.judging import Estimate, jackknife, since_last_test
 from clustered_fl.claims.leads import TAKE, Take, leads, of_one_column
 from clustered_fl.claims.measures import grouped, groups
 from clustered_fl.claims.names import Grouping, Run
-from clustered_fl.metrics.accuracy import binomial_error
 from clustered_fl.metrics.ground import matrix, traffic
 from clustered_fl.metrics.ground.budgets import at_budget
 
@@ -22,8 +21,7 @@ from clustered_fl.metrics.ground.budgets import at_budget
 def accuracy_of(evidence: Evidence, run: str, rounds: float = np.inf) -> Estimate:
     """Accuracy of a run after a budget of rounds, with the binomial error of one test."""
     read = evidence.run(run)
-    mean = float(at_budget(read.accuracies, rounds).mean())
-    return Estimate(mean, binomial_error(mean, read.record["test_rows"]))
+    return read.tested(float(at_budget(read.accuracies, rounds).mean()))
 
 
 def lead(

@@ -33,8 +33,7 @@ SUMMARIES = {
 def accuracy_of(evidence: Evidence, run: str, until: float = np.inf) -> Estimate:
     """Mean over clients at the last test up to round `until`, with its binomial error."""
     read = evidence.run(run)
-    mean = float(read.clients(until).mean())
-    return Estimate(mean, scores.binomial_error(mean, read.record["test_rows"]))
+    return read.tested(float(read.clients(until).mean()))
 
 
 def rounds_of(evidence: Evidence, run: str) -> int:
