@@ -38,10 +38,10 @@ from clustered_fl.options import modules_of
 INTRODUCTION = """# Configuration
 
 `config.yaml` says what is computed. `papers/` has one ledger per paper, which says what can be
-computed. `datasets.yaml` says where datasets come from; its head explains it. Everything is checked
-before anything runs, and an unknown or invalid key or value is refused by name.
+computed. `datasets.yaml` says where datasets come from; comments at its top explain the keys.
+Everything is checked before anything runs, and an error names the unknown or invalid key or value.
 
-This file is generated, and a test compares:
+This file is generated, and a test checks that it is up to date:
 
     python config/reference.py > config/README.md"""
 

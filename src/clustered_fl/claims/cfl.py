@@ -99,7 +99,7 @@ def _at_end(evidence: Evidence, run: str) -> pd.Series:
 
 
 def hierarchy(evidence: Evidence, of: Run) -> Measured:
-    """Leaves that are not one true cluster, nodes that are not the disjoint union of children."""
+    """Numbers of leaves that mix true clusters and of nodes that are not the union of children."""
     run = evidence.run(of)
     nodes = run.record["tree"]
     below = [[c for child in n["children"] for c in nodes[child]["clients"]] for n in nodes]
@@ -109,7 +109,7 @@ def hierarchy(evidence: Evidence, of: Run) -> Measured:
 
 
 def accuracy_before_splits(evidence: Evidence, of: Run, rounds: int) -> Measured:
-    """Mean accuracy at the first split, its gain until then, and the room above it.
+    """Mean accuracy at the first split, its gain before, and what one model could still gain.
 
     Args:
         rounds: before the split, over which the gain is measured.
@@ -143,7 +143,7 @@ def gap_after(evidence: Evidence, of: Run, rounds: int) -> Measured:
 
 
 def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Measured:
-    """Largest mean gain after the first split that leaves a pure cluster, and its least client's.
+    """Gain of the first pure cluster within some rounds of its split: mean and least over clients.
 
     Args:
         within: number of rounds after the split.

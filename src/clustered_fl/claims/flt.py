@@ -181,7 +181,7 @@ def leaves(evidence: Evidence, right: Grouping, leaf: Grouping, of: Run, over: R
 
 
 def placed(evidence: Evidence, of: Run) -> Measured:
-    """Fraction of newcomers in their cluster, and lead of its members in points."""
+    """Fraction of newcomers in their true cluster, and points by which they trail its members."""
     table = newcomers.placements(evidence.runs(of))
     kinds = table.groupby("kind")["right"].mean()
     shares = {f"{kind} clients placed right": float(share) for kind, share in kinds.items()}

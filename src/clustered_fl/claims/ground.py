@@ -117,7 +117,7 @@ def bytes_over(
     profilers: list[Run],
     groupings: list[Grouping],
 ) -> Measured:
-    """Bytes of runs, those sent before the first round included, over those of another run.
+    """Ratio of the bytes of runs, including those before the first round, to those of another run.
 
     Args:
         over: the others, one in each column.
@@ -135,7 +135,7 @@ def bytes_over(
 
 
 def rounds_over(evidence: Evidence, of: list[Run], over: list[Run]) -> Measured:
-    """Rounds to within a point of the end over those of another run, for pairs in their order."""
+    """Ratio of the rounds until within a point of the final accuracy, for each pair of runs."""
     found = {}
     for pair in zip(of, over, strict=True):
         read = (evidence.run(run).accuracies for run in pair)

@@ -196,7 +196,7 @@ def near_published(
 
 
 def rounds_to(evidence: Evidence, percent: float, of: Run, over: list[Run]) -> Measured:
-    """First tested round that reaches `percent`, and by how many the fastest other run is later.
+    """First tested round that reaches `percent`, and the lead in rounds over the fastest other run.
 
     A run that never gets there has infinity; if none does, the difference is NaN.
 

@@ -28,11 +28,11 @@ ARGUMENTS = {
     "cfl": "a run of CFL",
     "fedavg": "a run of federated averaging with the same clients",
     "samples": "numbers of samples per client",
-    "along": "quantity with which the gap should grow",
+    "along": "quantity against which the gap is measured",
     "clusters": "numbers of clusters",
     "problem": "one of the study's toy problems",
     "judge": "grouping with similarities of the clients' pipelines",
     "sizes": "grouping with each client's number of test images",
-    "tests": "number of final tests to average",
+    "tests": "number of final tests that are used",
 }
 """Meaning of an argument in measures whose docstrings do not describe it."""

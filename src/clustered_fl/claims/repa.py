@@ -102,7 +102,7 @@ def _curves(evidence: Evidence, names: list[str], clusters: list[int]) -> pd.Dat
 def share_of_optimum(
     evidence: Evidence, of: Grouping, clusters: list[int], take: Summary
 ) -> Measured:
-    """Uniformity over that of clusters by label counts, as a summary over numbers of clusters."""
+    """Ratio of uniformity to that of clusters by label counts, summarised over cluster numbers."""
     table = _curves(evidence, [of], clusters)
     share = table[of] / table["distribution given"]
     every = {"least ratio": share.min(), "mean ratio": share.mean(), "largest ratio": share.max()}

@@ -77,7 +77,7 @@ def rounds_ahead(
 
 
 def unrest(evidence: Evidence, pairs: Pairs, sizes: Grouping, tests: int) -> Measured:
-    """Difference of the variation of VAL from test to test between two runs, in points.
+    """Difference between two runs in how much training clients' accuracy varies between tests.
 
     The variation is the standard deviation s of n changes; its error is that of a normal sample,
     s / sqrt(2 (n - 1)).

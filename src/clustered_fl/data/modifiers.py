@@ -27,7 +27,7 @@ def modified(
     share: Share | None = None,
     drift: Drift | None = None,
 ) -> Federation:
-    """The federation after these modifications, in the order of the settings.
+    """Modifications of any federation, applied in the order of the settings.
 
     Args:
         own_tests: whether clients are tested on their own `held_out` images.

@@ -1,4 +1,4 @@
-"""FL+HC: clients clustered hierarchically by what their training changes in a model.
+"""FL+HC: hierarchical clustering of clients by their weight updates.
 
 Briggs, Fan, Andras, "Federated learning with hierarchical clustering of local updates to improve
 training on non-IID data" (IJCNN 2020): after some rounds of FedAvg every client trains the global

@@ -1,4 +1,4 @@
-"""Random groups of equal size: what splitting clients does by itself, whatever they have in common.
+"""Random groups of equal size: a control that shows what splitting clients does by itself.
 
 A control, not a method. A gain of random groups over FedAvg is one that smaller groups bring, and
 a clustering must gain more. Clients that come later join random groups too.

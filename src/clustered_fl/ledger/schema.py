@@ -121,7 +121,7 @@ class GroupingConfiguration(Strict):
     """Configuration of a grouping; a scale may change it."""
 
     dataset: str = Field(description="key of `config/datasets.yaml`")
-    federation: dict[str, Any] = Field(description="kind and its settings, as of the runs with it")
+    federation: dict[str, Any] = Field(description="kind and its settings, as in its runs")
     encoder: str | None = Field(default=None, description="name of an encoder; none: not needed")
     profiler: str | None = Field(
         default=None,
@@ -202,8 +202,8 @@ class Artefact(Strict):
     )
     in_part: bool = Field(
         default=False,
-        description="whether `finished=true` makes it while some of what it reads is unfinished, "
-        "which its notebook must show, for example by dashes",
+        description="whether `finished=true` makes it although some of its inputs are unfinished; "
+        "its notebook must then mark them, for example with dashes",
     )
     parameters: dict[str, Any] = Field(
         default={}, description="further values of the notebook's parameters cell"
@@ -225,7 +225,7 @@ class Claim(Strict):
     where: str = Field(description="place in the paper")
     measure: dict[str, Any] = Field(
         description="name and arguments of a function of `clustered_fl.claims`: `lead` is one of "
-        "`measures`, `cfl.ends` one of the module `cfl`; `column.row` is a cell, `*` any"
+        "`measures`, `cfl.over_fedavg` one of `cfl`; `column.row` is a cell, `*` any"
     )
     holds_if: dict[str, str] = Field(
         min_length=1,
@@ -233,9 +233,9 @@ class Claim(Strict):
     )
     unstated: dict[str, dict[str, dict[str, Any]]] = Field(
         default={},
-        description="setting that the paper does not state -> value -> arguments of the measure "
-        "that read the runs with it, or `rows`: row of a table -> the row with it, for all cells "
-        "of the measure; the verdict is over all of them",
+        description="setting that the paper does not state -> value -> changed arguments of the "
+        "measure, or `rows`: row of a table -> the row that replaces it in all arguments; the "
+        "verdict covers all values",
     )
     any_size: str = Field(
         default="",
@@ -243,6 +243,6 @@ class Claim(Strict):
         "measures; empty: it is REDUCED",
     )
     by_construction: str = Field(
-        default="", description="why it cannot fail; while it holds, it is counted apart"
+        default="", description="why it cannot fail; if it holds, it is counted separately"
     )
     note: str = Field(default="", description="our comment on the verdict")

@@ -55,7 +55,7 @@ class Settings(Strict):
     finished: bool = Field(
         default=False,
         description="compute nothing: show and judge the seeds that are finished, here or "
-        "published; claims that need an entry without any are NOT RUN",
+        "published; claims that need an entry without a finished seed are NOT RUN",
     )
 
     @field_validator("papers", mode="before")

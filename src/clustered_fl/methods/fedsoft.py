@@ -1,4 +1,4 @@
-"""FedSoft: a client's data may be of several clusters, and its model is near all of those.
+"""FedSoft: a client may belong to several clusters; a penalty keeps its model near theirs.
 
 Ruan and Joe-Wong, "FedSoft: Soft Clustered Federated Learning with Proximal Local Updating" (AAAI
 2022), Algorithm 1. The importance u_ks of cluster s for client k is the share of its samples that
@@ -49,7 +49,7 @@ class Settings(RoundSettings):
         clusters: number of clusters, which FedSoft must be given.
         penalty: lambda, the pull of the cluster models; the authors' code has 0.1 for MNIST and
             letters, and 0.01 for CIFAR-10.
-        interval: tau, rounds from one estimate of the importance to the next; the authors' has 2.
+        interval: tau, rounds from one estimate of the importance to the next; theirs has 2.
     """
 
     clusters: int = Field(ge=1)

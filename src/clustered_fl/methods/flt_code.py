@@ -27,8 +27,10 @@ class Settings(one_shot.Settings):
     """Settings of the public code.
 
     Attributes:
-        slots: "stale" or "in_place".
-        related: "grouping" (the run's), "all" (its FedAvg) or "self" (its Local).
+        slots: "stale" (code of January and February 2021): average the last uploaded models;
+            "in_place" (from 12 March 2021): replace the models one after another.
+        related: clients averaged together: "grouping" (related ones), "all" (FedAvg) or "self"
+            (Local).
     """
 
     slots: Literal["stale", "in_place"] = "stale"

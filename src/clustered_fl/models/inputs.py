@@ -14,7 +14,7 @@ class ImageInputs:
     """Settings of every model of images.
 
     Attributes:
-        normalise: mean and deviation; pixels become (value / 255 - mean) / deviation.
+        normalise: mean and standard deviation; pixels become (value / 255 - mean) / deviation.
     """
 
     normalise: tuple[float, Annotated[float, Field(gt=0)]] = (0.0, 1.0)

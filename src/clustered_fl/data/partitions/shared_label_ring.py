@@ -32,7 +32,7 @@ def build(
         clients: number of clients.
         groups: number of clusters.
         samples: images per label and client.
-        sampling: how they are chosen.
+        sampling: "blocks" (disjoint within a cluster) or "random" (drawn for each client).
     Raises: InputError if there are too few labels or images.
     """
     classes = len(dataset.classes)
