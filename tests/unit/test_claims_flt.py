@@ -387,7 +387,7 @@ def test_t4a_t4h_ten_clusters(evidence, case, network):
     other = {"truth": truth, "related": tiny_groupings.blocks(found)}
     made = evidence(groupings={f"s4_{network}.flt": other})
     measured, held = result(f"FLT-T4-a-{network}", made)
-    assert measured["largest surplus"] == abs(len(set(found)) - 10)
+    assert measured["miscounted groups"] == abs(len(set(found)) - 10)
     assert held == by_components
     assert result(f"FLT-T4-h-{network}", made)[1] == by_ward
     shared = evidence(groupings={f"s4_{network}.pooled": other})
@@ -407,7 +407,11 @@ def test_a3_newcomers(evidence, run, clients, served, holds):
     claim = f"FLT-A3-{names[run]}"
     measured, held = result(claim, evidence({run: 70.0}, newcomers=[new], config=config))
     assert measured["points behind"] == pytest.approx(70 - 100 * served)
-    assert measured["new clients placed right"] == measured["placed right"] == (clients != [0, 1])
+    assert (
+        measured["new clients placed correctly"]
+        == measured["placed correctly"]
+        == (clients != [0, 1])
+    )
     assert held == holds
 
 
@@ -509,7 +513,7 @@ def test_t1b_t2h_encoders(evidence, data, scenario, claim, second, holds):
 @pytest.mark.parametrize(("later", "holds"), [(44.0, True), (73.0, False)])
 def test_t4n_fedsem_in_two_scenarios(evidence, later, holds):
     measured, held = result("FLT-T4-n", evidence({"s3_mlp.fedsem": 72.0, "s4_mlp.fedsem": later}))
-    assert measured["first over second"] == pytest.approx(72 - later)
+    assert measured["first minus second"] == pytest.approx(72 - later)
     assert held == holds
 
 
@@ -539,7 +543,7 @@ def test_t2d_local(evidence, data, second, holds):
     made = evidence({f"s1_{data}.local": 70.0, f"s2_{data}.local": second})
     measured, held = result(f"FLT-T2-d-{data}", made)
     one, two = titles(data)
-    assert measured == pytest.approx({"first over second": 70 - second, one: 70, two: second})
+    assert measured == pytest.approx({"first minus second": 70 - second, one: 70, two: second})
     assert held == holds
 
 
@@ -727,8 +731,8 @@ def table5(evidence):
 
 
 T5_CLAIMS = {
-    "FLT-T5-a": (True, {"least lead": 0.84, "largest lead": 9.03, "rows": 18}),
-    "FLT-T5-f": (False, {"least lead": 0.84, "largest lead": 9.03, "rows": 18}),
+    "FLT-T5-a": (True, {"least lead": 0.84, "largest lead": 9.03, "comparisons": 18}),
+    "FLT-T5-f": (False, {"least lead": 0.84, "largest lead": 9.03, "comparisons": 18}),
     "FLT-T5-b": (False, {"least gain": -0.40}),
     "FLT-T5-c": (False, {"least lead": -3.22}),
     "FLT-T5-d": (False, {"least lead": -0.23, "FLT, five epochs, 100% of the rounds": -0.23}),

@@ -796,9 +796,9 @@ def test_f5c_thirty_clusters(evidence, changes, holds):
     levels = LEVELS | changes
     curves = {name: curve(mean) for name, mean in levels.items()}
     measured, held = result("REPA-F5-c", mnist(evidence, curves))
-    assert measured["REPA, 40%"] == pytest.approx(5)
-    assert measured["WD, 40%"] == pytest.approx(levels["wd30_04"] - 71)
-    assert measured["REPA, all"] == pytest.approx(95 - levels["repa10_10"])
+    assert measured["REPA, 30 over 10, 40%"] == pytest.approx(5)
+    assert measured["WD, 30 over 10, 40%"] == pytest.approx(levels["wd30_04"] - 71)
+    assert measured["REPA, 30 over 10, all"] == pytest.approx(95 - levels["repa10_10"])
     assert measured["REPA over FedAvg"] == pytest.approx(95 - levels["fedavg_10"])
     assert held == holds
 
@@ -826,7 +826,7 @@ def test_f5d_what_was_not_trained_is_forgotten(evidence, method, lost, holds):
     made = evidence({f"repa_mnist_{method}10_04": rows}, grouping)
     measured, held = result(f"REPA-F5-d-{method}", made)
     assert measured["points lost"] == pytest.approx(lost)
-    assert measured["with all labels trained"] == pytest.approx(80)
+    assert measured["after rounds with all labels"] == pytest.approx(80)
     assert held == holds
 
 

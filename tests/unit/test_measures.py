@@ -231,10 +231,10 @@ def partitions(tmp_path) -> Evidence:
 def test_groups_at_the_end_of_runs(partitions):
     found = measured("groups", partitions, of=["right", "merged"])
     worst = literal_rand(TRUTH, MERGED)
-    expected = {"agreement": worst, "largest surplus": 1, "right": 1, "merged": worst}
+    expected = {"agreement": worst, "miscounted groups": 1, "right": 1, "merged": worst}
     assert found == pytest.approx(expected)
     assert measured("groups", partitions, of=["merged"], take="largest") == pytest.approx(
-        {"agreement": worst, "largest surplus": 1, "groups": 2}
+        {"agreement": worst, "miscounted groups": 1, "groups": 2}
     )
 
 
@@ -246,7 +246,7 @@ def test_groups_found_before_training(partitions):
         {
             "agreement": max(alone, merged),
             "related within clusters": 2 / 3,
-            "largest surplus": 1,
+            "miscounted groups": 1,
             "right": alone,
             "components, right": 4,
             "merged": merged,

@@ -141,8 +141,8 @@ def test_without_bounds_no_number_decides():
         (99.96, "100"),
         (7.69e-6, "7.69 × 10⁻⁶"),
         (3e9, "3 × 10⁹"),
-        (inf, "never"),
-        (-inf, "never"),
+        (inf, "∞"),
+        (-inf, "−∞"),
         (nan, "not measured"),
     ],
 )
@@ -158,7 +158,7 @@ def test_no_number_is_written_for_machines(value):
 def test_a_number_stands_with_its_unit_and_what_it_needed():
     assert with_unit(1.234, "points") == "1.23 points"
     assert with_unit(3.0, "") == "3"
-    assert with_unit(-inf, "rounds") == "never"
+    assert with_unit(-inf, "rounds") == "−∞"
     assert with_unit(53.1, "%", 0.468) == "53.1 ± 0.47%"
     assert with_unit(10112, "", 1259.6) == "10,112 ± 1,300"
     told = deciding_text(Number("lead", 1.2, 0.35, (1.0, 1.4), ">= 1.5", "points"))

@@ -159,8 +159,8 @@ def gain_of_first_pure_cluster(evidence: Evidence, of: Run, within: int) -> Meas
         if pure:
             best = max(gains)
             each = [_gain(run, soon[client], before[client]) for client in pure[gains.index(best)]]
-            return {"gain": best, "least client's gain": min(each), "after round": float(start)}
-    return dict.fromkeys(("gain", "least client's gain", "after round"), float("nan"))
+            return {"gain": best, "lowest gain of a client": min(each), "after round": float(start)}
+    return dict.fromkeys(("gain", "lowest gain of a client", "after round"), float("nan"))
 
 
 def _gain(run: RunEvidence, soon: pd.Series, before: float) -> Estimate:
@@ -181,7 +181,7 @@ def over_fedavg(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
     theirs = evidence.run(fedavg).tested(_at_end(evidence, fedavg).mean())
     found = {"CFL": run.tested(ours.mean()), "FedAvg": theirs}
     most = run.tested(ours.max()) / theirs
-    return found | {"ratio": found["CFL"] / theirs, "largest client's ratio": most}
+    return found | {"ratio": found["CFL"] / theirs, "highest ratio of a client": most}
 
 
 def times_fedavg(evidence: Evidence, cfl: Run, fedavg: Run, after: int | None = None) -> Measured:
@@ -194,7 +194,7 @@ def times_fedavg(evidence: Evidence, cfl: Run, fedavg: Run, after: int | None = 
     theirs = _scores_at(other.scores(), np.inf if after is None else after)
     pairs = zip(run.scores().iloc[-1], theirs, strict=True)
     ratios = [run.tested(ours) / other.tested(their) for ours, their in pairs]
-    return {"least client's ratio": min(ratios), "median": median(ratios)}
+    return {"lowest ratio of a client": min(ratios), "median": median(ratios)}
 
 
 def clients_behind(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:

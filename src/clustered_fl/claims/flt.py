@@ -184,9 +184,9 @@ def placed(evidence: Evidence, of: Run) -> Measured:
     """Fraction of newcomers in their true cluster, and points by which they trail its members."""
     table = newcomers.placements(evidence.runs(of))
     kinds = table.groupby("kind")["right"].mean()
-    shares = {f"{kind} clients placed right": float(share) for kind, share in kinds.items()}
+    shares = {f"{kind} clients placed correctly": float(share) for kind, share in kinds.items()}
     behind = float((table["members"] - table["accuracy"]).mean())
-    return {"placed right": float(table["right"].mean()), "points behind": behind} | shares
+    return {"placed correctly": float(table["right"].mean()), "points behind": behind} | shares
 
 
 # ---- Accuracies ----------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def columns(evidence: Evidence, first: Run, second: Run) -> Measured:
     """
     values = [accuracy_of(evidence, run) for run in (first, second)]
     names = [evidence.label(run).column for run in (first, second)]
-    return {"first over second": values[0] - values[1]} | dict(zip(names, values, strict=True))
+    return {"first minus second": values[0] - values[1]} | dict(zip(names, values, strict=True))
 
 
 def near_published(
@@ -241,7 +241,7 @@ def margins(evidence: Evidence, of: list[Run], over: list[Run]) -> Measured:
     """Least and largest lead of pairs of runs, after half and after all of their rounds."""
     pairs = {ours: (ours, theirs) for ours, theirs in zip(of, over, strict=True)}
     found = differences(evidence, pairs, shares=(0.5, 1.0)).values()
-    return {"least lead": min(found), "largest lead": max(found), "rows": float(len(found))}
+    return {"least lead": min(found), "largest lead": max(found), "comparisons": float(len(found))}
 
 
 def second_half(evidence: Evidence, of: list[Run]) -> Measured:

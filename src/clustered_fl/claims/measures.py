@@ -215,7 +215,7 @@ def groups(evidence: Evidence, of: list[Run], take: Take = "least") -> Measured:
     """How the groups at the end of runs agree with the true ones (adjusted Rand index).
 
     Returns:
-        "agreement", "largest surplus" (groups beyond the true ones, in size), and "groups" of a
+        "agreement", "miscounted groups" (by how many their number is wrong), and "groups" of a
         single run, each agreement of several.
     """
     found, surplus = {}, []
@@ -224,7 +224,7 @@ def groups(evidence: Evidence, of: list[Run], take: Take = "least") -> Measured:
         found[label] = partitions.index(read.true_groups, read.groups)
         count = len(set(read.groups))
         surplus.append(abs(count - len(set(read.true_groups))))
-    shown = {"agreement": TAKE[take](found.values()), "largest surplus": float(max(surplus))}
+    shown = {"agreement": TAKE[take](found.values()), "miscounted groups": float(max(surplus))}
     return shown | ({"groups": float(count)} if len(of) == 1 else found)
 
 
@@ -233,8 +233,8 @@ def grouped(evidence: Evidence, of: list[Grouping], take: Take = "least") -> Mea
 
     Returns:
         "agreement", "related within clusters" (the least; pairs of one true group that are not
-        related do not average with each other), "largest surplus" (connected components beyond the
-        true groups, in size), and agreement and components of each.
+        related do not average with each other), "miscounted groups" (by how many
+        the number of connected components is wrong), and agreement and components of each.
     """
     found, indices, recalls, surplus = {}, {}, [], []
     for name, label in told(evidence, of).items():
@@ -245,7 +245,7 @@ def grouped(evidence: Evidence, of: list[Grouping], take: Take = "least") -> Mea
         indices[label] = float(ari)
         recalls.append(float(recall))
     about = {"agreement": TAKE[take](indices.values()), "related within clusters": min(recalls)}
-    return about | {"largest surplus": float(max(surplus))} | found
+    return about | {"miscounted groups": float(max(surplus))} | found
 
 
 def violations(evidence: Evidence, study: Study, checks: list[str]) -> Measured:

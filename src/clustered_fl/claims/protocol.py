@@ -26,7 +26,7 @@ def splits(evidence: Evidence, of: Run) -> Measured:
     """Number of splits of a run, and its excess over the K - 1 that K true groups need."""
     run = evidence.run(of)
     made, needed = len(run.splits()), len(set(run.true_groups.tolist())) - 1
-    return {"splits": float(made), "beyond K - 1": float(made - needed)}
+    return {"splits": float(made), "excess splits": float(made - needed)}
 
 
 def sent(evidence: Evidence, of: Run, to: Run) -> Measured:

@@ -118,5 +118,5 @@ def forgotten(evidence: Evidence, of: Run, clients: Grouping, tests: int) -> Mea
     *_, table = _exposures(evidence, of, clients)
     lost = exposure.loss(table[table["round"] > table["round"].max() - tests])
     seen, unseen = float(lost["seen"]), float(lost["unseen"])
-    points = Estimate(seen - unseen, lost["error"])
-    return {"points lost": points, "with all labels trained": seen, "with some not": unseen}
+    found = {"after rounds with all labels": seen, "after other rounds": unseen}
+    return {"points lost": Estimate(seen - unseen, lost["error"])} | found

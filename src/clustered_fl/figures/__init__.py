@@ -24,7 +24,7 @@ from clustered_fl.metrics.titles import dataset
 DEMO = "built-in demo data: shows that the pipeline works, says nothing about the paper"
 SOURCES = {"builtin": DEMO, "real": "real data", "none": ""}
 """What is said of the data, by what they are."""
-BANDS = "bands: least to largest seed"
+BANDS = "bands: range over seeds"
 
 # Colour-blind safe; clusters take them in order, `figures.methods` has those of methods. Purple
 # comes before vermilion, which is too near to orange for the four clusters of most figures.

@@ -146,7 +146,7 @@ def plain(value: float) -> str:
     A round that is never reached is infinite, and what could not be measured is NaN.
     """
     if not isfinite(value):
-        return "not measured" if isnan(value) else "never"
+        return "not measured" if isnan(value) else "∞" if value > 0 else "−∞"
     if value == 0:
         return "0"
     if not _SMALL <= abs(value) < _LARGE:

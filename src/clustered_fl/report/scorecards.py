@@ -39,7 +39,7 @@ def claims(entries: Iterable[ClaimEntry], is_benchmark: bool) -> str:
         row, number = each.verdict, each.deciding
         told = deciding_text(number) if number else row.measured or "–"
         if each.otherwise:
-            told += f"; with other settings {in_words(each.otherwise, is_benchmark)}"
+            told += f"; with other settings: {in_words(each.otherwise, is_benchmark)}"
         about = (row.claim, row.kind, row.statement, row.published, told)
         word = called(row.verdict, is_benchmark)
         rests_on = basis(row) or "–"

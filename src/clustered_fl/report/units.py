@@ -25,7 +25,7 @@ _OF_NAMES = {
     ("flt.near_published", "share "): "",
     ("flt.near_published", "within "): "",
     ("measures.gained", "points"): POINTS,
-    ("flt.columns", "first over second"): POINTS,
+    ("flt.columns", "first minus second"): POINTS,
     ("measures.fairness", "columns"): "",
     ("measures.fairness", "share "): "",
     ("cfl.accuracy_before_splits", "accuracy"): PERCENT,

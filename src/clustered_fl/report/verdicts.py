@@ -47,7 +47,7 @@ KINDS = {
 }
 """Kind of a claim -> what these claims are, those of the paper first."""
 
-EXPECTATIONS = "Expectations, written down before all methods were trained"
+EXPECTATIONS = "Expectations, written down before the runs that test them"
 """What the claims of a benchmark are."""
 
 
@@ -144,7 +144,9 @@ def called(word: str, is_benchmark: bool) -> str:
 
 def in_words(found: dict[str, int], is_benchmark: bool) -> str:
     """Counts as a phrase: `24 confirmed, 10 refuted and 3 inconclusive`."""
-    parts = [f"{n} {called(word, is_benchmark).lower()}" for word, n in found.items() if n]
+    phrases = {word: called(word, is_benchmark).lower() for word in found}
+    phrases |= {"DEPENDS": "dependent on settings"}
+    parts = [f"{n} {phrases[word]}" for word, n in found.items() if n]
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or "none"
 
 

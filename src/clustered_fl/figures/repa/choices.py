@@ -78,7 +78,7 @@ def legend(figure: Figure) -> None:
     handles = [
         Line2D([], [], label="mean over seeds (accuracy: weighted by images)", **mark),
         Line2D([], [], label="with equal weight per client", markerfacecolor="white", **mark),
-        Line2D([], [], label="least to largest seed", color=_KEY, linewidth=3, alpha=0.3),
+        Line2D([], [], label="range over seeds", color=_KEY, linewidth=3, alpha=0.3),
         Line2D([], [], label="mean of the block's first row", color="#999999", linewidth=0.9),
     ]
     figure.legend(handles=handles, loc="outside upper left", fontsize=SMALL)

@@ -27,7 +27,7 @@ def evidence(runs: pd.DataFrame) -> dict[str, str]:
     records = {name: index.loaded(own) for name, own in runs.groupby("entry")}
     ours, fedavg = records["cfl_permuted"][0], records["cfl_permuted_fedavg"][0]
     local, plain = (each["config"]["training"] for each in (ours, fedavg))
-    equal = "the same local training as" if local == plain else "other local training than"
+    equal = "the same local training as" if local == plain else "local training different from that"
     auto = {"CIFAR-10": "cfl_fig9_auto", "MNIST": "cfl_permuted_auto"}
     split = ["splits decided by the criteria, 4 true clusters"]
     split += [f"{data}: {_found(state, run)}" for data, run in auto.items() if run in state.index]
@@ -51,8 +51,8 @@ def evidence(runs: pd.DataFrame) -> dict[str, str]:
         ),
         "formal privacy guarantees possible": _privacy(state, records),
         "clusters only if necessary": (
-            "congruent clients: the norm criteria ask for a split in "
-            f"{', '.join(shares)} of the rounds at ε₂ = 1, 4, 10 times ε₁"
+            "congruent clients: the norm criteria trigger a split in "
+            f"{', '.join(shares[:-1])} and {shares[-1]} of the rounds at ε₂ = 1, 4 and 10 times ε₁"
         ),
         "varying client populations": _newcomers(state, records),
     }
@@ -71,7 +71,7 @@ def _non_convex(state: pd.DataFrame, records: Records) -> str:
         f"CIFAR-10, {sizes[0]:,} parameters: {_found(state, 'cfl_fig9')}, "
         f"accuracy {score['cfl_fig9']}. MNIST, {sizes[1]:,} parameters: "
         f"{_found(state, 'cfl_permuted')}, accuracy {score['cfl_permuted']} against "
-        f"{score['cfl_permuted_fedavg']} of FedAvg"
+        f"{score['cfl_permuted_fedavg']} with FedAvg"
     )
 
 

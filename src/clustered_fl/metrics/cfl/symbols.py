@@ -26,12 +26,12 @@ def values(record: Mapping[str, Any], rounds: pd.DataFrame) -> dict[str, str]:
         "θ ∈ Θ": titles.network(record["config"]["model"]["name"]),
         "d": f"{record['parameters']:,}",
         "φₖ(x, y)": f"{data}, labels permuted in {len(set(truth))} ways",
-        "Rₖ(θ)": "unknown; the test score stands for it",
+        "Rₖ(θ)": "unknown; estimated by the test score",
         "Dᵢ": f"{samples:,} samples each",
         "rᵢ(θ)": f"{curves.final(rounds, 'loss').mean():.3f} on average in the last round",
         "αᵢⱼ ∈ [−1, 1]": alpha,
         **_thresholds(record, rounds),
-        "c ∈ C": f"{len(set(groups))} groups of {sizes} clients",
+        "c ∈ C": f"{len(set(groups))} group{'s' * (len(set(groups)) > 1)} of {sizes} clients",
     }
 
 

@@ -19,7 +19,7 @@ def projection(random: np.random.Generator, trials: int) -> list[Check]:
     found = zip(*(_project(random, trials, dimension) for dimension in DIMENSIONS), strict=True)
     narrower, moved = map(np.concatenate, found)
     name = "share of cases that contradict it"
-    note = "false: the printed proof of Lemma 4 does not reach d > 2"
+    note = "false: the printed proof of Lemma 4 does not cover d > 2"
     cut = "arXiv, after eq. (96)"
     return [
         counted("projection_angles", "arXiv eq. (96)", narrower, narrower.mean(), name, note),

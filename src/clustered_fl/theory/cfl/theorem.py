@@ -70,7 +70,9 @@ def remark_1_empirical(random: np.random.Generator, starts: int, steps: int) -> 
     instead of gamma < sin(pi/4).
     """
     found = _over_settings(_repaired_margin, (2,), random, starts, steps)
-    return found.row("remark_1_empirical", "repair of eq. (20)", "holds: certain for gamma < 1/2")
+    return found.row(
+        "remark_1_empirical", "eq. (20), corrected", "holds: certain separation for gamma < 1/2"
+    )
 
 
 def counterexample(gamma: float = 0.69) -> pd.DataFrame:
@@ -108,7 +110,7 @@ def theorem_1_counterexample(gamma: float = 0.69) -> Check:
         wrong=np.array([divided and gamma < bounds.guaranteed_noise(2)]),
         value=np.linalg.norm(table[["gradient1", "gradient2"]].to_numpy().sum(axis=0)),
         value_name="length of the sum of the client gradients",
-        note=f"four clients with gamma = {gamma} in the green area, divided wrongly",
+        note=f"four clients with gamma = {gamma} within the guarantee, divided incorrectly",
     )
 
 

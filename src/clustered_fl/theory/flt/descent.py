@@ -154,8 +154,8 @@ def _checks(table: pd.DataFrame, example: pd.DataFrame) -> list[Check]:
     sums = "false: the sum over i must be over the clients' parts of the matrix"
     start = "false: the right side must start from W^0, as the left does"
     alone = "false: averaging alone moves the models, and may raise the cost"
-    case_1 = "false for Case I: an average over relatives is no projection"
-    star_note = "false: a client related to all others drags the models from their best"
+    case_1 = "false for Case I: an average over relatives is not a projection"
+    star_note = "false: a client related to all others pulls the models away from the optimum"
     return [
         _check("theorem_2_matched", source, cases["matched"], holds),
         _check("theorem_2_mismatched", source, cases["mismatched"], holds),
