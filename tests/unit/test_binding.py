@@ -170,9 +170,9 @@ def varied(changes: dict) -> dict:
     claim = next(iter(LEDGER.claims.values()))
     claim = claim.model_copy(update={"measure": MEASURE, "unstated": {"size": {"5": changes}}})
     found = {setting: each.measure for setting, each in variants(claim).items()}
-    assert list(found) == ["", "size 5"]
+    assert list(found) == ["", "size = 5"]
     assert found[""] == MEASURE
-    return found["size 5"]
+    return found["size = 5"]
 
 
 def test_another_value_replaces_arguments():
@@ -193,7 +193,7 @@ def test_arguments_are_taken_as_they_are_beside_rows():
 
 @pytest.mark.parametrize("changes", [{}, {"share": 0.5}, {"rows": {"absent": "two"}}])
 def test_another_value_must_change_something(changes):
-    with pytest.raises(InputError, match="^unstated size 5 changes nothing in the measure$"):
+    with pytest.raises(InputError, match="^unstated size = 5 changes nothing in the measure$"):
         varied(changes)
 
 

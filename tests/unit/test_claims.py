@@ -436,7 +436,7 @@ def test_a_setting_that_the_paper_does_not_state_is_varied(records_of, other, ve
     word = {"CONFIRMED": "CONFIRMED", "DEPENDS": "REFUTED"}.get(verdict)
     text = f"score {other} ({word})" if other else " (NOT RUN)"
     assert found["verdict"] == verdict
-    assert found["measured"] == f"score 0.8 (CONFIRMED); with batch size 10: {text}"
+    assert found["measured"] == f"score 0.8 (CONFIRMED); with batch size = 10: {text}"
 
 
 def test_a_claim_of_theory_is_judged_whatever_the_data(records_of, tmp_path):

@@ -249,7 +249,7 @@ def test_f7i_lead_in_the_first_rounds(by_round):
     """Rounds from 10 on do not count."""
     update, gradient = (np.r_[np.full(9, value), RISING[:4]] for value in (0.3, 0.1))
     evidence = by_round((RISING, RISING), (update, gradient))
-    claim = variants(LEDGER.claims["CFL-F7-i"])["rounds 1 to 9"]
+    claim = variants(LEDGER.claims["CFL-F7-i"])["rounds = 1 to 9"]
     ledger = LEDGER.model_copy(update={"claims": {"CFL-F7-i": claim}})
     measured, holds = judging.result(ledger, "CFL-F7-i", evidence)
     assert (measured["lead in gap"], holds) == (pytest.approx(0.2), True)
@@ -262,7 +262,7 @@ def test_the_settings_that_the_paper_leaves_open_are_read_from_runs_of_their_own
     }
     evidence = runs(cfl_mnist_batch_10=members)
     found = {claim: variants(LEDGER.claims[claim]) for claim in ("CFL-F6-a", "CFL-F7-g")}
-    with_10 = {claim: each["batch size 10"] for claim, each in found.items()}
+    with_10 = {claim: each["batch size = 10"] for claim, each in found.items()}
     ledger = LEDGER.model_copy(update={"claims": with_10})
     assert judging.result(ledger, "CFL-F6-a", evidence) == (
         exactly(gap_at_20_samples=-0.2, correct_bipartition_at_20_samples=1.0),
@@ -334,7 +334,7 @@ def test_f8a_other_starts(fig8, start, holds):
     """The incongruent mean is 10 at first, rises to 9 again and ends at 1."""
     norms = np.where(ROUNDS == 0, 10.5 if holds else 1.0, np.where(ROUNDS < 95, 9.0, 1.0))
     ledger = LEDGER.model_copy(
-        update={"claims": {"CFL-F8-a": variants(LEDGER.claims["CFL-F8-a"])[f"start {start}"]}}
+        update={"claims": {"CFL-F8-a": variants(LEDGER.claims["CFL-F8-a"])[f"start = {start}"]}}
     )
     measured, found = judging.result(ledger, "CFL-F8-a", fig8(VANISHING, norm_rows(norms, norms)))
     at = norms[0] if start == "round 1" else norms.max()
@@ -392,7 +392,7 @@ def test_f8d_share_of_thresholds_that_tell_the_conditions_apart(fig8):
     good = [m for m in np.arange(1, 10.25, 0.25) if 2.5 <= m < 5.5]
     assert measured == pytest.approx({"share of values of eps_2": len(good) / 37})
     assert not holds
-    assert result("CFL-F8-e", evidence) == (measured, True)
+    assert result("CFL-F8-e", evidence) == ({"share of values of eps_2": 1.0}, True)
 
 
 def test_f8d_most_thresholds_must_tell_them_apart(fig8):
@@ -469,7 +469,7 @@ def test_f5a_a_hierarchy_of_true_clusters(fig9):
 def test_f5a_a_doctored_tree_is_seen(fig9, changes, impure, broken):
     evidence = fig9(SCORES, tiny.record(tree=tree_with(**changes)))
     measured, holds = result("CFL-F5-a", evidence)
-    assert (measured, holds) == (exactly(impure_leaves=impure, broken_nodes=broken), False)
+    assert (measured, holds) == (exactly(impure_leaves=impure, broken_nodes=broken), not broken)
 
 
 LATE = [
@@ -478,9 +478,9 @@ LATE = [
 
 
 @pytest.mark.parametrize(
-    ("accuracy", "holds"), [(0.2, True), (0.15, True), (0.1, False), (0.35, False)]
+    ("accuracy", "holds"), [(0.2, True), (0.15, True), (0.1, False), (0.26, False)]
 )
-def test_f9a_accuracy_and_its_gain_beside_the_ceiling(fig9, accuracy, holds):
+def test_f9j_accuracy_and_its_gain_beside_the_ceiling(fig9, accuracy, holds):
     """Per class at most two of the three groups agree, so a single model is right at most 5/9.
 
     The first split is in round 34; the last tests not after rounds 34 and 14 count.
@@ -488,7 +488,7 @@ def test_f9a_accuracy_and_its_gain_beside_the_ceiling(fig9, accuracy, holds):
     before = accuracy - 0.01
     scores = {0: [0.0] * 6, 14: [before] * 6, 16: [0.9] * 6, 33: [accuracy] * 6, 35: [0.9] * 6}
     room = 100 * (5 / 9 - accuracy)
-    assert result("CFL-F9-a", fig9(scores, tiny.record(tree=LATE))) == (
+    assert result("CFL-F9-j", fig9(scores, tiny.record(tree=LATE))) == (
         pytest.approx(
             {"accuracy": 100 * accuracy, "gain in 20 rounds": 1, "room below ceiling": room}
         ),
@@ -622,7 +622,7 @@ def test_f9e_each_client_is_compared_with_itself(runs):
             "cfl_fig9_fedavg": (tiny.record(), tiny.scores({50: theirs, 60: [0.9] * 6}))
         },
     )
-    claim = variants(LEDGER.claims["CFL-F9-e"])["federated averaging after 50 rounds"]
+    claim = variants(LEDGER.claims["CFL-F9-e"])["federated averaging = after 50 rounds"]
     ledger = LEDGER.model_copy(update={"claims": {"CFL-F9-e": claim}})
     measured, _ = judging.result(ledger, "CFL-F9-e", evidence)
     assert measured == pytest.approx({"lowest ratio of a client": 1.5, "median": 2.5})
@@ -761,14 +761,15 @@ def test_f10c_worst_perplexity_over_the_mean_of_fedavg(fig10, cfl, holds):
     assert result("CFL-F10-c", evidence) == (pytest.approx(expected), holds)
 
 
-def test_f10d_every_client_must_gain(fig10):
+@pytest.mark.parametrize("perplexity", [41.9, 42.0])
+def test_f10d_an_equal_client_is_not_worse_off(fig10, perplexity):
     fedavg = {10: [42.0] * 6}
-    assert result("CFL-F10-d", fig10({10: [41.9] * 6}, fedavg))[1]
+    assert result("CFL-F10-d", fig10({10: [perplexity] * 6}, fedavg))[1]
 
 
 def test_f10d_one_client_worse_off_refutes(fig10):
     evidence = fig10({10: [36.0] * 5 + [43.0]}, {10: [42.0] * 6})
-    expected = {"share of clients better off": 5 / 6}
+    expected = {"share of clients not worse off": 5 / 6}
     assert result("CFL-F10-d", evidence) == (pytest.approx(expected), False)
 
 
@@ -873,7 +874,7 @@ def test_f2bc_norms_at_the_end_over_their_start(study, claim, problem, mean, lar
 
 def cell(**changes) -> dict:
     usual = {
-        "noise": "fixed",
+        "noise": "gauss",
         "gamma": 1.0,
         "p_gap_positive": 0.99,
         "p_correct": 1.0,
@@ -891,7 +892,7 @@ def test_f3a_lowest_shares_of_correct_and_positive_above_gamma_1(study, lowest, 
         cell(),
         cell(p_correct=lowest, p_gap_positive=positive, gamma=1.1 + 1e-9),
         cell(gamma=1.5, p_correct=0.1, p_gap_positive=0.05),
-        cell(noise="gaussian", p_correct=0.0),
+        cell(noise="fixed", p_correct=0.0),
     ]
     expected = {"probability correct at gamma 1.1": lowest, "probability correct at gamma 1.5": 0.1}
     expected |= {"probability of a positive gap at gamma 1.1": positive}
@@ -1075,7 +1076,7 @@ def test_of_runs_of_several_sizes_the_largest_counts(runs):
     evidence = runs(cfl_mnist_batch_10=members)
     found = {}
     for claim in ("CFL-F7-g", "CFL-F7-h", "CFL-U-a"):
-        varied = {claim: variants(LEDGER.claims[claim])["batch size 10"]}
+        varied = {claim: variants(LEDGER.claims[claim])["batch size = 10"]}
         ledger = LEDGER.model_copy(update={"claims": varied})
         found |= judging.result(ledger, claim, evidence)[0]
     assert found["rounds with a positive gap"] == 1

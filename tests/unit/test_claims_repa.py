@@ -254,7 +254,7 @@ def test_f1h_sae_reflects_pipelines(evidence, sae, holds):
 
 def test_the_last_round_alone_can_be_compared(evidence):
     """In the last round, every correlation is 0.1 below its best."""
-    claim = variants(LEDGER.claims["REPA-F1-b"])["round the last"]
+    claim = variants(LEDGER.claims["REPA-F1-b"])["round compared = the last"]
     ledger = LEDGER.model_copy(update={"claims": {"REPA-F1-b": claim}})
     measured, held = result_of(ledger, "REPA-F1-b", evidence(groupings=skew(0.2, 0.1, 0.5)))
     expected = {"REPA, SAE": 0.1, "WD, f = 1": 0, "WD, f = 2": 0.4, "lead in correlation": 0.3}
@@ -641,7 +641,7 @@ def test_f3a_is_read_after_several_numbers_of_rounds(evidence):
     for setting, claim in every.items():
         ledger = LEDGER.model_copy(update={"claims": {"x": claim}})
         leads[setting] = result_of(ledger, "x", made)[0]["REPA, VAL"]
-    assert leads == pytest.approx({"": -1, "rounds 50": 10, "rounds 100": 10})
+    assert leads == pytest.approx({"": -1, "rounds = 50": 10, "rounds = 100": 10})
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_nothing_is_loaded_from_elsewhere(report):
 
 def test_the_front_page_counts_what_the_paper_states_and_the_rest_apart(report):
     text = pages(report)["index.html"].words()
-    assert "Statements of the paper: 1, of which 0 are decided by measurements" in text
+    assert "Statements of the paper: 1, of which 0 are judged by measurements" in text
     assert "at this scale. 1 DEMO ONLY" in text
     apart = "checks of theorems and formulas (1 confirmed); our own questions (1 not run)."
     assert f"Counted separately: {apart}" in text
@@ -151,7 +151,7 @@ def test_a_claim_shows_the_number_that_decides_it_and_folds_the_rest(report):
         assert "T-1 paper It works Details" in page.words()
         assert "0.512% needed > 0.5 score; 0.4 to 0.624 over the seeds 2 seeds" in page.words()
         assert "Published 0.5 Where page 1 Holds if score > 0.5" in page.words()
-        assert "trials 10,500" in page.words()
+        assert "trials: 10,500" in page.words()
     text = pages(report)["toy/index.html"].words()
     assert "Not yet Details" in text
     assert "– 2 seeds NOT RUN" in text

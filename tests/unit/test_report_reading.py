@@ -80,12 +80,12 @@ def test_the_kind_of_what_rests_on_a_single_seed_is_named(tmp_path):
 
 def test_a_value_without_numbers_does_not_repeat_the_measurement(tmp_path):
     scope = write_results(tmp_path / "demo")
-    measured = "score 0.4; with width 64: score 0.2 (REFUTED); with width 128:  (NOT RUN)"
+    measured = "score 0.4; with width = 64: score 0.2 (REFUTED); with width = 128:  (NOT RUN)"
     first, *others = read_verdicts(scope.verdicts, "demo")
     write_verdicts(scope.verdicts, [first._replace(measured=measured), *others])
     site.build(scope, scope.results / "report")
     text = pages(scope.results / "report")["toy/index.html"].words()
-    assert "With width 64 REFUTED score 0.2% With width 128 NOT RUN not measured" in text
+    assert "With width = 64 REFUTED score: 0.2% With width = 128 NOT RUN not measured" in text
 
 
 def test_runs_of_a_sweep_are_named_in_each_row(tmp_path):

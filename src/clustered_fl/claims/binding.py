@@ -62,7 +62,7 @@ def variants(claim: Claim) -> dict[str, Claim]:
         for value, changes in values.items():
             measure = _varied(claim.measure, changes)
             if measure == claim.measure:
-                raise InputError(f"unstated {setting} {value} changes nothing in the measure")
+                raise InputError(f"unstated {setting} = {value} changes nothing in the measure")
             found[f"{setting} = {value}"] = claim.model_copy(update={"measure": measure})
     return found
 

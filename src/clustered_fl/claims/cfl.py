@@ -205,10 +205,10 @@ def clients_behind(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
     return {"largest loss": lost.max(), "share with a loss": float((lost > 0).mean())}
 
 
-def share_better_off(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
-    """Share of clients with a lower final perplexity than under FedAvg."""
+def share_not_worse(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
+    """Share of clients whose final perplexity is at most that under FedAvg."""
     ours, theirs = (_at_end(evidence, run) for run in (cfl, fedavg))
-    return {"share of clients better off": float((ours < theirs).mean())}
+    return {"share of clients not worse off": float((ours <= theirs).mean())}
 
 
 def fedavg_after_first_split(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:

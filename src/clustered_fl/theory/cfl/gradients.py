@@ -6,7 +6,7 @@ import numpy as np
 
 from clustered_fl.errors import InputError
 
-NOISES = ("fixed", "gauss")
+NOISES = ("gauss", "fixed")
 
 
 class NoisyGradients(NamedTuple):
@@ -45,8 +45,9 @@ def draw_gradients(
     """Draw normally distributed true gradients and noise, as in CFL's Fig. 3.
 
     The true gradients are centred, as they sum to zero at a stationary point of the federation's
-    risk (eq. 11); the paper does not say how it drew them. Noise "fixed" has the length of the
-    client's true gradient, so that every ratio `gamma_i` equals gamma; "gauss" is standard normal.
+    risk (eq. 11); the paper does not say how it drew them. Noise is scaled so that gamma is the
+    figure's `gamma_max`, the largest ratio `gamma_i` (eq. 29): "gauss", as in the paper, is normal
+    with the same scale for all clients of a trial; with "fixed" noise all ratios equal gamma.
     Raises: InputError if `noise` is neither.
     """
     if noise not in NOISES:
@@ -55,8 +56,10 @@ def draw_gradients(
     centres -= centres.mean(axis=1, keepdims=True)
     signal = np.repeat(centres, clients_per_group, axis=1)
     error = random.standard_normal(signal.shape)
-    if noise == "fixed":
-        error *= (np.linalg.norm(signal, axis=2) / np.linalg.norm(error, axis=2))[:, :, None]
+    scale = np.linalg.norm(signal, axis=2) / np.linalg.norm(error, axis=2)
+    if noise == "gauss":
+        scale = scale.min(axis=1, keepdims=True)
+    error *= scale[:, :, None]
     mixed = signal @ error.mT
     return NoisyGradients(signal @ signal.mT, mixed + mixed.mT, error @ error.mT)
 

@@ -36,7 +36,7 @@ def separation_quality(
     Args:
         groups_max: K runs from 2 to this.
         gamma_max, gamma_step: noise levels run from 0 to gamma_max in these steps.
-        noises: "fixed" (every ratio is gamma) and/or "gauss" (see `draw_gradients`).
+        noises: "gauss" (normal, the largest ratio is gamma) and/or "fixed" (all ratios are gamma).
         level: probability that counts as "close to one" in table `boundary`.
     Returns:
         cells: noise, groups, gamma, trials, p_gap_positive, p_correct, guaranteed (Theorem 1
