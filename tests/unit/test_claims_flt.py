@@ -392,7 +392,8 @@ def test_t4a_t4h_ten_clusters(evidence, case, network):
     assert result(f"FLT-T4-h-{network}", made)[1] == by_ward
     shared = evidence(groupings={f"s4_{network}.pooled": other})
     assert (
-        with_setting(f"FLT-T4-h-{network}", "encoder tuning = on pooled images", shared)[1] == by_ward
+        with_setting(f"FLT-T4-h-{network}", "encoder tuning = on pooled images", shared)[1]
+        == by_ward
     )
 
 

@@ -26,7 +26,7 @@ BETWEEN_SEEDS = 3.0
 """Standard error of a single seed, in errors of its tests, which do not show how seeds differ.
 
 Measured on pairs of runs with three seeds or more: the standard deviation of their difference over
-seeds is 3.3 times its binomial error (root mean square; `benchmarks/between_seeds.py`).
+seeds is 3.4 times its binomial error (root mean square; `benchmarks/between_seeds.py`).
 """
 FEW = 2
 """Most seeds whose differences alone do not show how seeds differ."""
