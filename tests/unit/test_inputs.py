@@ -70,7 +70,7 @@ def test_inputs_that_cannot_be_are_refused_by_name(model, sentence):
 def test_inputs_of_another_kind_are_no_setting_of_a_network(model):
     _, network = separated(model)
     with pytest.raises(InputError, match=f"model {model['name']} has no setting"):
-        build_model(image_shape=(1, 28, 28), classes=2, **network)
+        build_model(network.pop("name"), (1, 28, 28), 2, **network)
 
 
 # ---- Models and data ----------------------------------------------------------------------------

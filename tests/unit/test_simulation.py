@@ -477,6 +477,8 @@ def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
         ({"model": "big"}, "unknown model 'big'; allowed are le_net, "),
         ({"model": {"dropout": 0.1}}, "{'dropout': 0.1} needs a name, such as "),
         ({"model": {"name": "mlp", "drop": 1}}, "model mlp has no setting 'drop'; allowed are "),
+        ({"model": {"name": "mlp", "image_shape": (1, 4, 4)}}, "model mlp has no setting 'image_"),
+        ({"model": {"name": "mlp", "classes": 100}}, "model mlp has no setting 'classes'; allowed"),
         ({"model": {"name": "word_lstm", "length": 3}}, "the model needs texts, but the dataset y"),
         ({"training": {"epochs": 1}}, "local training needs the setting 'batch_size', which is m"),
         ({"rounds": 0}, "rounds = 0 is not allowed; it must be a whole number, at least 1"),
@@ -595,6 +597,8 @@ def test_what_cannot_compare_clients_is_refused(clients, networks):
 def test_an_encoder_that_cannot_be_is_refused(clients):
     line = told(clustered_fl.encoder, clients, "vae")
     assert line.startswith("unknown autoencoder 'vae'; allowed are conv_autoencoder, ")
+    line = told(clustered_fl.encoder, clients, {"name": "conv_autoencoder", "image_shape": 3})
+    assert line == "autoencoder conv_autoencoder has no setting 'image_shape'; allowed are code"
     line = told(clustered_fl.encoder, clients, rate=0.1)
     assert line.startswith("training of the encoder has no setting 'rate'; allowed are epochs, ")
 

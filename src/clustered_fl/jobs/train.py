@@ -44,9 +44,9 @@ def build_engine(
     """The engine of a run; InputError if its model does not fit, or a setting is not allowed."""
     inputs, network = separated(config["model"])
     task = build_task(dataset, device, inputs, network.get("vocabulary", 0))
-    model = {"image_shape": dataset.x.shape[1:], "classes": len(dataset.classes), **network}
-    require_fit(**model)
-    build = partial(build_model, **model)
+    about = network.pop("name"), dataset.x.shape[1:], len(dataset.classes)
+    require_fit(*about, **network)
+    build = partial(build_model, *about, **network)
     local = call(LocalSettings, "local training", config["training"])
     return Engine(Workload(build, task, federation, local, config["seed"], device), workers)
 

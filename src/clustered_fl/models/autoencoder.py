@@ -113,7 +113,7 @@ def _quarter(side: int) -> int:
 AUTOENCODERS = {"conv_autoencoder": conv_autoencoder, "residual_autoencoder": residual_autoencoder}
 
 
-def build_autoencoder(name: str, image_shape: tuple[int, ...], **options: int) -> Autoencoder:
+def build_autoencoder(name: str, image_shape: tuple[int, ...], /, **options: int) -> Autoencoder:
     """Create autoencoder `name` with random parameters from torch's global generator.
 
     Args:

@@ -13,7 +13,7 @@ LARGEST = 256
 """Pixels a side of the largest images for which the smallest that fit are sought."""
 
 
-def require_fit(name: str, image_shape: tuple[int, ...], classes: int, **options: Any) -> None:
+def require_fit(name: str, image_shape: tuple[int, ...], classes: int, /, **options: Any) -> None:
     """InputError if images of this shape are too small for model `name`, or come back in another.
 
     Models of texts have no images. Arguments as for `build_model`.

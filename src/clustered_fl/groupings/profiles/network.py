@@ -54,8 +54,8 @@ class Profiler:
     def build(self) -> nn.Module:
         """The network with random parameters."""
         _, network = separated(self.config["model"])
-        shape = self.dataset.x.shape[1:]
-        return build_model(image_shape=shape, classes=len(self.dataset.classes), **network)
+        about = network.pop("name"), self.dataset.x.shape[1:], len(self.dataset.classes)
+        return build_model(*about, **network)
 
     def network(self, rounds: int | None = None) -> nn.Module:
         """The network after some rounds, in evaluation mode; InputError if its size is wrong."""
