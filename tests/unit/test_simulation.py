@@ -474,6 +474,14 @@ def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
         ({"device": "gpu"}, "device = 'gpu' is not allowed; allowed are auto, cpu, cuda"),
         ({"method": {"name": "fedavg", "fracture": 1}}, "method fedavg has no setting 'fracture';"),
         ({"method": "one_shot"}, "the method needs a grouping: `grouping:` of the run, "),
+        (
+            {"method": {"name": "one_shot", "relatedness": np.eye(2)}},
+            "method one_shot has no setting 'rela",
+        ),
+        (
+            {"method": {"name": "flt_code", "related": "self", "later": 1}},
+            "method flt_code has no set",
+        ),
         ({"model": "big"}, "unknown model 'big'; allowed are le_net, "),
         ({"model": {"dropout": 0.1}}, "{'dropout': 0.1} needs a name, such as "),
         ({"model": {"name": "mlp", "drop": 1}}, "model mlp has no setting 'drop'; allowed are "),
