@@ -198,16 +198,13 @@ def train(
     config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}
     data, own = clients.dataset, clients.federation
     engine = runs.build_engine(config, data, own, prepared(device), workers)
-    if config["method"]["name"] == "oracle" and not clients.grouped:
-        raise InputError(
-            "method oracle needs true groups: `groups` of the owners, or a partition with groups"
-        )
     found = None if grouping is None else _relatedness(grouping, clients)
     if found:
         asked = own.newcomers if config["method"].get("newcomers") else 0
         require_clients(found, own.clients, asked)
     run = runs.begin(config, engine, found)
     require_placed(config["method"]["name"], run.settings.newcomers, vars(run.method))
+    _require_groups(run, clients)
     for completed in runs.rounds(run):
         tell(f"round {completed}/{rounds}, {len(run.state.models)} group(s)")
     return Trained(run, clients)
@@ -217,6 +214,16 @@ def _require_federation(clients: Any) -> None:
     if not isinstance(clients, Clients):
         found = type(clients).__name__
         raise InputError(f"clients must be what `federation` returns, not {found}")
+
+
+def _require_groups(run: Run, clients: Clients) -> None:
+    """Refuse what averages or splits by true groups, if they are unknown."""
+    name = run.config["method"]["name"]
+    by_groups = "method oracle" if name == "oracle" else "the schedule of method cfl"
+    if not clients.grouped and (name == "oracle" or getattr(run.settings, "schedule", ())):
+        raise InputError(
+            f"{by_groups} needs true groups: `groups` of the owners, or a partition with groups"
+        )
 
 
 def _fitting(network: Any, shape: tuple[int, ...]) -> Autoencoder:

@@ -471,6 +471,7 @@ def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
             {"method": "one_shot", "grouping": {"ada": 0, "ben": 1}},
             "grouping must have every client; 'cleo' is missing",
         ),
+        ({"method": "cfl"}, "CFL splits by schedule or by auto, not by both or neither; give one"),
         ({"device": "gpu"}, "device = 'gpu' is not allowed; allowed are auto, cpu, cuda"),
         ({"method": {"name": "fedavg", "fracture": 1}}, "method fedavg has no setting 'fracture';"),
         ({"method": "one_shot"}, "the method needs a grouping: `grouping:` of the run, "),
@@ -511,10 +512,14 @@ def test_a_method_that_averages_by_no_grouping_is_given_none(clients):
     assert line == "method fedavg averages by no grouping; drop `grouping:` from the run"
 
 
-def test_the_true_groups_must_be_known_for_the_oracle(arrays):
+def test_the_true_groups_must_be_known_for_the_oracle_and_for_splits_by_schedule(arrays):
+    scheduled = {"name": "cfl", "schedule": (1,)}
     for without in ({"owners": arrays[2]}, {"partition": IID}):
-        line = told(clustered_fl.train, clustered_fl.federation(*arrays[:2], **without), "oracle")
+        unknown = clustered_fl.federation(*arrays[:2], **without)
+        line = told(clustered_fl.train, unknown, "oracle")
         assert line.startswith("method oracle needs true groups: `groups` of the owners, or a part")
+        line = told(clustered_fl.train, unknown, scheduled)
+        assert line.startswith("the schedule of method cfl needs true groups: `groups` of the owne")
     swapped = {"kind": "label_swap", "clients": 4, "groups": 2, "samples": 20}
     dealt = clustered_fl.federation(*arrays[:2], partition=swapped)
     assert clustered_fl.train(dealt, "oracle", rounds=1).groups.nunique() == 2

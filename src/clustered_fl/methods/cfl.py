@@ -75,8 +75,10 @@ class Settings(RoundSettings):
             raise InputError(
                 f"CFL compares the updates of all clients: fraction must be 1, not {self.fraction}"
             )
-        if self.auto and self.schedule:
-            raise InputError("CFL splits by schedule or by auto, not by both; give one of them")
+        if self.auto == bool(self.schedule):
+            raise InputError(
+                "CFL splits by schedule or by auto, not by both or neither; give one of them"
+            )
 
 
 def init(engine: Engine, settings: Settings) -> State:
