@@ -34,7 +34,7 @@ from clustered_fl.jobs.device import choose_device, prepared
 from clustered_fl.jobs.record import Run
 from clustered_fl.methods import require_placed
 from clustered_fl.models.autoencoder import Autoencoder
-from clustered_fl.options import call, modules_of, require_whole
+from clustered_fl.options import call, modules_of, require_whole, with_texts
 from clustered_fl.records.relatedness import Relatedness, require_clients
 
 __all__ = ["Clients", "Trained", "cluster", "encoder", "federation", "train"]
@@ -194,7 +194,7 @@ def train(
     require_whole(0, seed=seed)
     _require_federation(clients)
     config = {"run": "your training", "model": _named(model), "method": _method(method)}
-    config |= {"training": dict(training), "rounds": rounds, "seed": seed}
+    config |= {"training": with_texts(training, "training"), "rounds": rounds, "seed": seed}
     config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}
     data, own = clients.dataset, clients.federation
     engine = runs.build_engine(config, data, own, prepared(device), workers)
@@ -255,10 +255,10 @@ def _relatedness(grouping: Any, clients: Clients) -> Relatedness:
 def _named(choice: Named) -> dict[str, Any]:
     if not isinstance(choice, str | Mapping):
         raise InputError(f"{choice!r} is neither a name nor a dict of a name and settings")
-    named = {"name": choice} if isinstance(choice, str) else dict(choice)
+    named = {"name": choice} if isinstance(choice, str) else choice
     if "name" not in named:
         raise InputError(f"{named} needs a name, such as {{'name': 'mlp'}}")
-    return named
+    return with_texts(named, f"{named}")
 
 
 def _method(choice: Named) -> dict[str, Any]:

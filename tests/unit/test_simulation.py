@@ -421,6 +421,20 @@ SQUARE = "x must be square images, uint8 (0 to 255) [N, C, H, W] or [N, H, W]"
         ),
         ({"owners": [[0], [1, 2]]}, "owners must be an array, not lists of different lengths"),
         ({"partition": "idd"}, "unknown partition 'idd'; allowed are congruent_pair, "),
+        (
+            {"partition": {"kind": ["iid"]}},
+            "partition: kind = ['iid'] is not allowed; it must be a",
+        ),
+        ({"partition": IID | {3: 4}}, "partition has the setting 3; its name must be a text"),
+        ({"partition": IID | {"drift": {3: 4}}}, "partition iid: drift.3"),
+        (
+            {"owners": np.arange(8) // 4, "groups": {0: 1, 1: [2]}},
+            "a group must be a whole number or a name; that of 1 is [2]",
+        ),
+        (
+            {"owners": np.arange(8) // 4, "groups": {0: 1, 1: float("nan")}},
+            "a group must be a whole number or a name; that of 1 is nan",
+        ),
     ],
 )
 def test_arrays_that_make_no_federation_are_refused(changes, sentence):
@@ -471,6 +485,10 @@ def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
             {"method": "one_shot", "grouping": {"ada": 0, "ben": 1}},
             "grouping must have every client; 'cleo' is missing",
         ),
+        (
+            {"method": "one_shot", "grouping": GROUPS | {"ada": 0.5}},
+            "a group must be a whole number or a name; that of 'ada' is 0.5",
+        ),
         ({"method": "cfl"}, "CFL splits by schedule or by auto, not by both or neither; give one"),
         ({"device": "gpu"}, "device = 'gpu' is not allowed; allowed are auto, cpu, cuda"),
         ({"method": {"name": "fedavg", "fracture": 1}}, "method fedavg has no setting 'fracture';"),
@@ -489,6 +507,12 @@ def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
         ({"model": {"name": "mlp", "image_shape": (1, 4, 4)}}, "model mlp has no setting 'image_"),
         ({"model": {"name": "mlp", "classes": 100}}, "model mlp has no setting 'classes'; allowed"),
         ({"model": {"name": "word_lstm", "length": 3}}, "the model needs texts, but the dataset y"),
+        ({"model": {"name": ["mlp"]}}, "{'name': ['mlp']}: name = ['mlp'] is not allowed; it must"),
+        ({"model": {"name": "mlp", 3: 4}}, "{'name': 'mlp', 3: 4} has the setting 3; its name mus"),
+        ({"method": {"name": "fedavg", 3: 4}}, "{'name': 'fedavg', 3: 4} has the setting 3; its n"),
+        ({"method": {"name": ["fedavg"]}}, "{'name': ['fedavg']}: name = ['fedavg'] is not allow"),
+        ({"training": None}, "training must be a dict of settings, not NoneType"),
+        ({"training": {3: 4}}, "training has the setting 3; its name must be a text"),
         ({"training": {"epochs": 1}}, "local training needs the setting 'batch_size', which is m"),
         ({"rounds": 0}, "rounds = 0 is not allowed; it must be a whole number, at least 1"),
         ({"rounds": "3"}, "rounds = '3' is not allowed; it must be a whole number, at least 1"),
@@ -585,6 +609,8 @@ def test_what_cannot_compare_clients_is_refused(clients, networks):
     method, run = {"name": "repa", "clusters": 2}, "run your training "
     assert line("magic").startswith("unknown grouping 'magic'; allowed are fedgroup, flt, ")
     assert line({"clusters": 2}).startswith("{'clusters': 2} needs a name, such as ")
+    assert line({"name": ["wd"]}).endswith("name = ['wd'] is not allowed; it must be a text")
+    assert line(FLT | {"manifold": {3: 4}}).startswith("grouping flt")
     assert line(5) == "5 is neither a name nor a dict of a name and settings"
     asked = method | {"measure": {"images": 5}}
     assert line(asked) == "`cluster` returns no tables of measurements; leave out measure"
