@@ -449,7 +449,7 @@ def test_images_that_are_too_small_for_a_model_are_refused(model):
         np.zeros((12, 8, 8), np.uint8), np.arange(12) % 2, partition=IID
     )
     line = told(clustered_fl.train, clients, model=model, rounds=1)
-    smallest = "the smallest that do have 16 pixels a side"
+    smallest = "the smallest square ones that do have 16 pixels a side"
     assert line == f"images of 8 x 8 pixels do not fit model {model}; {smallest}"
 
 
