@@ -46,7 +46,6 @@ This file is generated, and a test checks that it is up to date:
     python config/reference.py > config/README.md"""
 
 # What a job gives itself.
-OF_A_GROUPING = {"relatedness", "placed", "later"}
 OF_THE_DATA = {"channels", "side", "classes"}
 PAPERS = ("cfl", "flt", "repa", "ground")
 
@@ -102,7 +101,7 @@ def _training() -> str:
         _section("###", title, *_of_dataclass(RoundSettings)),
     ]
     for name, module in _modules("methods", methods.SHARED):
-        hidden = {*RoundSettings.__dataclass_fields__, *OF_A_GROUPING}
+        hidden = {*RoundSettings.__dataclass_fields__, *methods.OF_A_GROUPING}
         _, own = _of_dataclass(module.Settings, hidden)
         parts.append(_section("###", f"`method: {{name: {name}}}`", _summary(module), own))
     for kind in (ImageInputs, ReconstructedInputs, WordInputs):

@@ -115,6 +115,23 @@ def validated(model: type[Model], what: str, content: Any, noun: str = "setting"
     return made
 
 
+def with_texts(settings: Any, what: str, naming: str = "name") -> dict[str, Any]:
+    """Settings from Python as a dictionary; their names, and the value of `naming`, are texts.
+
+    Args:
+        what: what a user calls them; the start of the error message.
+    Raises: InputError if they are no mapping, or one of these is no text.
+    """
+    if not isinstance(settings, Mapping):
+        raise InputError(f"{what} must be a dict of settings, not {type(settings).__name__}")
+    for key in settings:
+        if not isinstance(key, str):
+            raise InputError(f"{what} has the setting {_shown(key)}; its name must be a text")
+    if not isinstance(name := settings.get(naming, ""), str):
+        raise InputError(f"{what}: {naming} = {_shown(name)} is not allowed; it must be a text")
+    return dict(settings)
+
+
 def require_whole(minimum: int, **values: Any) -> None:
     """Refuse arguments that are no whole numbers or below a minimum.
 

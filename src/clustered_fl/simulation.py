@@ -34,7 +34,7 @@ from clustered_fl.jobs.device import choose_device, prepared
 from clustered_fl.jobs.record import Run
 from clustered_fl.methods import require_placed
 from clustered_fl.models.autoencoder import Autoencoder
-from clustered_fl.options import call, modules_of, require_whole
+from clustered_fl.options import call, modules_of, require_whole, with_texts
 from clustered_fl.records.relatedness import Relatedness, require_clients
 
 __all__ = ["Clients", "Trained", "cluster", "encoder", "federation", "train"]
@@ -194,20 +194,17 @@ def train(
     require_whole(0, seed=seed)
     _require_federation(clients)
     config = {"run": "your training", "model": _named(model), "method": _method(method)}
-    config |= {"training": dict(training), "rounds": rounds, "seed": seed}
+    config |= {"training": with_texts(training, "training"), "rounds": rounds, "seed": seed}
     config |= {"evaluate_every": evaluate_every, "keep_every": 0, "federation": {}}
     data, own = clients.dataset, clients.federation
     engine = runs.build_engine(config, data, own, prepared(device), workers)
-    if config["method"]["name"] == "oracle" and not clients.grouped:
-        raise InputError(
-            "method oracle needs true groups: `groups` of the owners, or a partition with groups"
-        )
     found = None if grouping is None else _relatedness(grouping, clients)
     if found:
         asked = own.newcomers if config["method"].get("newcomers") else 0
         require_clients(found, own.clients, asked)
     run = runs.begin(config, engine, found)
     require_placed(config["method"]["name"], run.settings.newcomers, vars(run.method))
+    _require_groups(run, clients)
     for completed in runs.rounds(run):
         tell(f"round {completed}/{rounds}, {len(run.state.models)} group(s)")
     return Trained(run, clients)
@@ -217,6 +214,16 @@ def _require_federation(clients: Any) -> None:
     if not isinstance(clients, Clients):
         found = type(clients).__name__
         raise InputError(f"clients must be what `federation` returns, not {found}")
+
+
+def _require_groups(run: Run, clients: Clients) -> None:
+    """Refuse what averages or splits by true groups, if they are unknown."""
+    name = run.config["method"]["name"]
+    by_groups = "method oracle" if name == "oracle" else "the schedule of method cfl"
+    if not clients.grouped and (name == "oracle" or getattr(run.settings, "schedule", ())):
+        raise InputError(
+            f"{by_groups} needs true groups: `groups` of the owners, or a partition with groups"
+        )
 
 
 def _fitting(network: Any, shape: tuple[int, ...]) -> Autoencoder:
@@ -248,10 +255,10 @@ def _relatedness(grouping: Any, clients: Clients) -> Relatedness:
 def _named(choice: Named) -> dict[str, Any]:
     if not isinstance(choice, str | Mapping):
         raise InputError(f"{choice!r} is neither a name nor a dict of a name and settings")
-    named = {"name": choice} if isinstance(choice, str) else dict(choice)
+    named = {"name": choice} if isinstance(choice, str) else choice
     if "name" not in named:
         raise InputError(f"{named} needs a name, such as {{'name': 'mlp'}}")
-    return named
+    return with_texts(named, f"{named}")
 
 
 def _method(choice: Named) -> dict[str, Any]:

@@ -54,6 +54,7 @@ def assert_same_tree(state, node, vertex):
 
 AUTO = cfl.Settings(auto=True, eps_1=0.02, eps_2=1.5, min_rounds=6, min_size=2)
 SCHEDULE = cfl.Settings(schedule=(3, 7, 12, 16), min_size=2)
+NEVER = cfl.Settings(schedule=(1000,), similarities=True)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +105,9 @@ def edges(rows, number):
 
 
 def test_each_criterion_is_necessary():
-    engine, number, watched = make_engine(), 8, cfl.Settings(similarities=True)
-    before, rows = run(engine, watched, number)
-    _, more = run(engine, watched, number + 1, number, copy.deepcopy(before))
+    engine, number = make_engine(), 8
+    before, rows = run(engine, NEVER, number)
+    _, more = run(engine, NEVER, number + 1, number, copy.deepcopy(before))
     for name, values in edges(rows + more, number).items():
         for value, nodes in zip(values, (3, 1), strict=True):
             settings = replace(AUTO, **{name: value})
@@ -116,9 +117,9 @@ def test_each_criterion_is_necessary():
 
 @pytest.mark.parametrize(("factor", "nodes"), [(1.001, 3), (0.999, 1)])
 def test_eps_1_can_be_a_norm(factor, nodes):
-    engine, number, watched = make_engine(), 8, cfl.Settings(similarities=True)
-    before, rows = run(engine, watched, number)
-    _, more = run(engine, watched, number + 1, number, copy.deepcopy(before))
+    engine, number = make_engine(), 8
+    before, rows = run(engine, NEVER, number)
+    _, more = run(engine, NEVER, number + 1, number, copy.deepcopy(before))
     norms = {t: value for t, _, _, name, value in rows + more if name == "mean_update_norm"}
     settings = replace(AUTO, absolute=True, eps_1=factor * norms[number], eps_2=0.0)
     state, _ = cfl.round_(copy.deepcopy(before), engine, settings, number)
@@ -220,8 +221,8 @@ def test_many_updates_are_kept_for_newcomers_only(monkeypatch, newcomers, kept):
 
 def test_newcomers_stay_at_the_root_of_an_undivided_tree():
     engine = make_engine(groups=(*NINE, 0), newcomers=1)
-    state, _ = run(engine, cfl.Settings(), 2)
-    (entry,) = cfl.assign_newcomers(state, engine, cfl.Settings(), 2)
+    state, _ = run(engine, NEVER, 2)
+    (entry,) = cfl.assign_newcomers(state, engine, NEVER, 2)
     assert (entry["leaf"], entry["clients"]) == (0, list(range(9)))
 
 
@@ -254,6 +255,7 @@ def test_clients_that_are_left_out_are_refused():
     [
         ({"linkage": "average"}, "linkage = 'average' is not allowed: input should be 'single' or"),
         ({"schedule": (3,), "auto": True}, "CFL splits by schedule or by auto, not by both"),
+        ({}, "CFL splits by schedule or by auto, not by both or neither; give one of them"),
         ({"min_size": 1}, "min_size = 1 is not allowed: input should be greater than or equal"),
         ({"scedule": (3,)}, "method cfl has no setting 'scedule'; allowed are fraction, weight"),
     ],

@@ -55,7 +55,7 @@ def test_compiled_code_belongs_to_the_code_of_all_its_kernels() -> None:
 @pytest.mark.parametrize("name", ["mlp", "small_conv_net", "le_net", "leaf_cnn"])
 @pytest.mark.parametrize("classes", [10, 7])
 def test_a_layout_holds_every_parameter_once_and_nothing_overlaps(name: str, classes: int) -> None:
-    network = build_model(name, image_shape=(1, 28, 28), classes=classes)
+    network = build_model(name, (1, 28, 28), classes)
     found = plan(network, 28, 7)
     buffer = np.full(found.parameters, -1.0, np.float32)
     model = 1 + np.arange(sum(p.numel() for p in network.parameters()), dtype=np.float32)
@@ -72,7 +72,7 @@ def test_a_layout_holds_every_parameter_once_and_nothing_overlaps(name: str, cla
 
 @pytest.mark.parametrize("name", ["mlp", "le_net"])
 def test_what_has_moved_is_the_difference_to_the_model(name: str) -> None:
-    network = build_model(name, image_shape=(1, 28, 28), classes=10)
+    network = build_model(name, (1, 28, 28), 10)
     found, rng = plan(network, 28, 7), np.random.default_rng(0)
     size = sum(p.numel() for p in network.parameters())
     buffer, out = np.empty(found.parameters, np.float32), np.empty(size, np.float32)
@@ -173,7 +173,7 @@ def test_a_client_that_diverged_leaves_nothing_to_the_next() -> None:
 )
 def test_kernels_refuse_images_that_their_buffers_cannot_hold(shape, supported) -> None:
     """Sides of 14 leave 5 x 5, then 1 x 1, which pooling does not cover."""
-    network = build_model("le_net", image_shape=(1, 28, 28), classes=2)
+    network = build_model("le_net", (1, 28, 28), 2)
     assert compiled._fits(network, *shape[1:]) is supported
 
 
@@ -191,8 +191,7 @@ def without_images(path: str, optimiser: str = "sgd") -> Engine:
     none, maps = np.zeros(3, dtype=int), np.stack([rng.permutation(5) for _ in range(3)])
     rows = np.arange(51).reshape(3, 17)
     clients = Federation(tuple(rows), (np.arange(51, 60),), none, maps, none)
-    about = {"image_shape": (3, 32, 32), "classes": 5}
-    build = lambda: build_model("supervised_autoencoder", **about)  # noqa: E731
+    build = lambda: build_model("supervised_autoencoder", (3, 32, 32), 5)  # noqa: E731
     return Engine(Workload(build, task, clients, settings, 0, torch.device("cpu")), path=path)
 
 
@@ -218,7 +217,7 @@ def test_a_network_whose_images_do_not_count_is_its_classifier(optimiser: str) -
 
 
 def test_a_model_of_the_whole_network_begins_with_that_of_the_classifier() -> None:
-    network = build_model("supervised_autoencoder", image_shape=(3, 32, 32), classes=5)
+    network = build_model("supervised_autoencoder", (3, 32, 32), 5)
     alone, images = classifying(network, 32), torch.rand(4, 3, 32, 32)
     whole = parameters_to_vector(network.parameters())
     vector_to_parameters(whole[: sum(p.numel() for p in alone.parameters())], alone.parameters())

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustered_fl.data import text
+from clustered_fl.engine import task
 
 TEXTS = st.lists(st.text(st.sampled_from("aAbB1 '.,-\u00e9\n"), max_size=40), max_size=6)
 
@@ -65,3 +66,7 @@ def test_smaller_vocabulary_is_a_threshold(texts):
     np.testing.assert_array_equal(
         np.where(ids < 5, ids, text.UNKNOWN), text.encode(texts, known[:5], 8)
     )
+
+
+def test_the_engine_knows_the_same_tokens():
+    assert (task.PADDING, task.UNKNOWN) == (text.PAD, text.UNKNOWN)

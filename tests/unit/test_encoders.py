@@ -35,7 +35,8 @@ def build(name, seed=0):
     """A network in the memory format of training: rounding depends on it, and Adam amplifies it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = build_autoencoder(image_shape=SHAPE, **MODELS[name]).eval()
+        options = dict(MODELS[name])
+        network = build_autoencoder(options.pop("name"), SHAPE, **options).eval()
         return network.to(memory_format=torch.channels_last)
 
 

@@ -41,13 +41,13 @@ def make_engine(
         x = torch.from_numpy(rng.integers(0, 256, (200, channels, side, side), dtype=np.uint8))
         kind = ReconstructionTask if name in RECONSTRUCTING_MODELS else ImageTask
         task = kind(x, torch.from_numpy(rng.integers(0, 5, 200)), 0.5, 0.5)
-        options |= {"image_shape": x.shape[1:], "classes": 5}
+        shape = x.shape[1:]
     else:
         words = torch.from_numpy(rng.integers(2, 30, (200, 12), dtype=np.int32))
         words[::3, 7:] = 0
         task = WordTask(words, vocabulary=20, length=10)
-        options |= {"image_shape": (), "classes": 5, "vocabulary": 20, "embedding": 6, "hidden": 7}
-    build, place = lambda: build_model(name, **options), torch.device("cpu")
+        shape, options = (), options | {"vocabulary": 20, "embedding": 6, "hidden": 7}
+    build, place = lambda: build_model(name, shape, 5, **options), torch.device("cpu")
     return Engine(Workload(build, task, federation, settings, seed, place), workers, path)
 
 

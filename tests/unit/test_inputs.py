@@ -10,7 +10,7 @@ from clustered_fl.data.partitions import build_federation
 from clustered_fl.engine.task import ImageTask, ReconstructionTask, WordTask
 from clustered_fl.errors import InputError
 from clustered_fl.jobs.train import build_engine
-from clustered_fl.models import build_model
+from clustered_fl.models import build_model, fit
 from clustered_fl.models.inputs import ImageInputs, ReconstructedInputs, WordInputs, separated
 
 AUTOENCODER = {"name": "supervised_autoencoder"}
@@ -70,7 +70,20 @@ def test_inputs_that_cannot_be_are_refused_by_name(model, sentence):
 def test_inputs_of_another_kind_are_no_setting_of_a_network(model):
     _, network = separated(model)
     with pytest.raises(InputError, match=f"model {model['name']} has no setting"):
-        build_model(image_shape=(1, 28, 28), classes=2, **network)
+        build_model(network.pop("name"), (1, 28, 28), 2, **network)
+
+
+@pytest.mark.parametrize(
+    ("shape", "largest", "sentence"),
+    [
+        ((3, 28, 20), 256, "the smallest square ones that do have 16 pixels a side"),
+        ((3, 28, 20), 15, "no square ones of up to 15 pixels a side do"),
+    ],
+)
+def test_images_that_fit_a_network_are_named(monkeypatch, shape, largest, sentence):
+    monkeypatch.setattr(fit, "LARGEST", largest)
+    line = told(fit.require_fit, "le_net", shape, 10)
+    assert line == f"images of 28 x 20 pixels do not fit model le_net; {sentence}"
 
 
 # ---- Models and data ----------------------------------------------------------------------------

@@ -22,12 +22,12 @@ WORDS = {"vocabulary": 40, "embedding": 6, "hidden": 7}
 
 def image_model(name, shape=MNIST):
     torch.manual_seed(0)
-    return build_model(name, image_shape=shape, classes=10)
+    return build_model(name, shape, 10)
 
 
 def word_model():
     torch.manual_seed(0)
-    return build_model("word_lstm", image_shape=(), classes=4, **WORDS)
+    return build_model("word_lstm", (), 4, **WORDS)
 
 
 @pytest.mark.parametrize(("name", "described", "shape", "count"), STATED)
@@ -41,7 +41,7 @@ def test_number_of_parameters_is_the_one_in_the_docstring(name, described, shape
 @pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_an_image_gets_one_score_per_class(name, shape):
     assert image_model(name, shape)(torch.zeros(5, *shape)).shape == (5, 10)
-    assert build_model(name, image_shape=shape, classes=62)(torch.zeros(1, *shape)).shape == (1, 62)
+    assert build_model(name, shape, 62)(torch.zeros(1, *shape)).shape == (1, 62)
 
 
 def literal(network):
@@ -120,7 +120,7 @@ def test_parameters_come_from_the_global_generator(build):
 
 def test_unknown_model_is_told():
     sentence = f"unknown model 'resnet'; allowed are {', '.join(sorted(MODELS))}"
-    for ask in (model_entry, lambda name: build_model(name, image_shape=MNIST, classes=10)):
+    for ask in (model_entry, lambda name: build_model(name, MNIST, 10)):
         with pytest.raises(InputError) as caught:
             ask("resnet")
         assert str(caught.value) == sentence

@@ -88,6 +88,17 @@ def test_first_pairs_that_share_a_label_are_told():
         label_swaps(10, 2, [(1, 7), (7, 1)], np.random.default_rng(0))
 
 
-def test_first_pairs_beyond_the_classes_are_told():
-    with pytest.raises(InputError):
-        label_swaps(6, 2, [(1, 7)], np.random.default_rng(0))
+@pytest.mark.parametrize(("first", "groups"), [([(1, 7)], 2), ([(0, 1), (3, 99)], 1)])
+def test_first_pairs_beyond_the_classes_are_told(first, groups):
+    """Also those of groups that there are not."""
+    with pytest.raises(InputError) as caught:
+        label_swaps(6, groups, first, np.random.default_rng(0))
+    sentence = f"label swap of {first}: allowed are different labels from 0 to 5"
+    assert str(caught.value) == sentence
+
+
+def test_more_pairs_than_groups_may_be_given():
+    few, many = (
+        label_swaps(6, 1, pairs, np.random.default_rng(0)) for pairs in ([(0, 1)], [(0, 1), (2, 3)])
+    )
+    assert few.tolist() == many.tolist() == [[1, 0, 2, 3, 4, 5]]

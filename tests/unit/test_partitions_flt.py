@@ -404,6 +404,7 @@ def literal_sizes(number, clients):
         (12_000, 240, 26, 29, 259),
         (4_800, 240, 11, 12.5, 105),
         (12_000, 60, 101, 106.5, 1256),
+        (100, 1, 100, 100, 100),
     ],
 )
 def test_sizes_are_those_of_the_code(number, clients, smallest, median, largest):
@@ -413,6 +414,12 @@ def test_sizes_are_those_of_the_code(number, clients, smallest, median, largest)
     assert (found.sum(), found.min(), found.max()) == (number, smallest, largest)
     assert np.median(found) == median
     assert found.dtype == np.int64
+
+
+@pytest.mark.parametrize("clients", [1, 2, 3, 17, 48])
+@pytest.mark.parametrize("each", [3, 10, 250])
+def test_the_study_deals_what_the_partition_deals(each, clients):
+    assert coded_sizes(each * clients, clients).tolist() == sizes(each * clients, clients).tolist()
 
 
 def test_too_few_images_are_told():

@@ -1,6 +1,7 @@
 """REPA's clients: what each holds, which only have validation images, and how images drift."""
 
 from collections import Counter
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from refusals import told
 from torchvision.transforms import v2
 
 from clustered_fl.data import dataset as datasets
+from clustered_fl.data import transforms
 from clustered_fl.data.drift import Drift
 from clustered_fl.data.partitions import build_federation
 from clustered_fl.data.partitions.dirichlet import proportions
@@ -328,6 +330,25 @@ def test_drawing_leaves_torchs_generator_as_it_was(pictures):
     torch.manual_seed(1)
     np.testing.assert_array_equal(first, transformed(pictures.x[:3], pipeline(Drift(), 0, 0), 5))
     torch.random.set_rng_state(before)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_drift_leaves_torchs_threads_as_they_were(pictures, monkeypatch, fails):
+    used, before, drift = [], torch.get_num_threads(), {"transforms": 2}
+
+    def watched(images, *_):
+        used.append(torch.get_num_threads())
+        return images[:0] if fails else images
+
+    monkeypatch.setattr(transforms, "transformed", watched)
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(ValueError, match="shape") if fails else nullcontext():
+            drifted(pictures, federation_of(pictures, drift), drift, 0)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(used) == {1}
 
 
 def test_pipelines_are_different_or_shared_in_turn():

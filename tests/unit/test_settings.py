@@ -24,7 +24,6 @@ from clustered_fl.methods.state import RoundSettings
 from clustered_fl.models import MODELS
 from clustered_fl.models.autoencoder import AUTOENCODERS
 from clustered_fl.options import fields_of, modules_of
-from clustered_fl.workflow.checks import OF_A_GROUPING
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -159,7 +158,7 @@ def test_every_setting_of_a_method_is_in_it(reference):
     assert general == fields_of(RoundSettings).keys()
     for name, fields in settings_of("methods", methods.SHARED).items():
         own = sections(reference).get(f"`method: {{name: {name}}}`", set())
-        assert own == fields - general - set(OF_A_GROUPING)
+        assert own == fields - general - set(methods.OF_A_GROUPING)
 
 
 def test_every_setting_of_a_grouping_is_in_it(reference):

@@ -421,6 +421,20 @@ SQUARE = "x must be square images, uint8 (0 to 255) [N, C, H, W] or [N, H, W]"
         ),
         ({"owners": [[0], [1, 2]]}, "owners must be an array, not lists of different lengths"),
         ({"partition": "idd"}, "unknown partition 'idd'; allowed are congruent_pair, "),
+        (
+            {"partition": {"kind": ["iid"]}},
+            "partition: kind = ['iid'] is not allowed; it must be a",
+        ),
+        ({"partition": IID | {3: 4}}, "partition has the setting 3; its name must be a text"),
+        ({"partition": IID | {"drift": {3: 4}}}, "partition iid: drift.3"),
+        (
+            {"owners": np.arange(8) // 4, "groups": {0: 1, 1: [2]}},
+            "a group must be a whole number or a name; that of 1 is [2]",
+        ),
+        (
+            {"owners": np.arange(8) // 4, "groups": {0: 1, 1: float("nan")}},
+            "a group must be a whole number or a name; that of 1 is nan",
+        ),
     ],
 )
 def test_arrays_that_make_no_federation_are_refused(changes, sentence):
@@ -435,7 +449,7 @@ def test_images_that_are_too_small_for_a_model_are_refused(model):
         np.zeros((12, 8, 8), np.uint8), np.arange(12) % 2, partition=IID
     )
     line = told(clustered_fl.train, clients, model=model, rounds=1)
-    smallest = "the smallest that do have 16 pixels a side"
+    smallest = "the smallest square ones that do have 16 pixels a side"
     assert line == f"images of 8 x 8 pixels do not fit model {model}; {smallest}"
 
 
@@ -471,13 +485,34 @@ def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
             {"method": "one_shot", "grouping": {"ada": 0, "ben": 1}},
             "grouping must have every client; 'cleo' is missing",
         ),
+        (
+            {"method": "one_shot", "grouping": GROUPS | {"ada": 0.5}},
+            "a group must be a whole number or a name; that of 'ada' is 0.5",
+        ),
+        ({"method": "cfl"}, "CFL splits by schedule or by auto, not by both or neither; give one"),
         ({"device": "gpu"}, "device = 'gpu' is not allowed; allowed are auto, cpu, cuda"),
         ({"method": {"name": "fedavg", "fracture": 1}}, "method fedavg has no setting 'fracture';"),
         ({"method": "one_shot"}, "the method needs a grouping: `grouping:` of the run, "),
+        (
+            {"method": {"name": "one_shot", "relatedness": np.eye(2)}},
+            "method one_shot has no setting 'rela",
+        ),
+        (
+            {"method": {"name": "flt_code", "related": "self", "later": 1}},
+            "method flt_code has no set",
+        ),
         ({"model": "big"}, "unknown model 'big'; allowed are le_net, "),
         ({"model": {"dropout": 0.1}}, "{'dropout': 0.1} needs a name, such as "),
         ({"model": {"name": "mlp", "drop": 1}}, "model mlp has no setting 'drop'; allowed are "),
+        ({"model": {"name": "mlp", "image_shape": (1, 4, 4)}}, "model mlp has no setting 'image_"),
+        ({"model": {"name": "mlp", "classes": 100}}, "model mlp has no setting 'classes'; allowed"),
         ({"model": {"name": "word_lstm", "length": 3}}, "the model needs texts, but the dataset y"),
+        ({"model": {"name": ["mlp"]}}, "{'name': ['mlp']}: name = ['mlp'] is not allowed; it must"),
+        ({"model": {"name": "mlp", 3: 4}}, "{'name': 'mlp', 3: 4} has the setting 3; its name mus"),
+        ({"method": {"name": "fedavg", 3: 4}}, "{'name': 'fedavg', 3: 4} has the setting 3; its n"),
+        ({"method": {"name": ["fedavg"]}}, "{'name': ['fedavg']}: name = ['fedavg'] is not allow"),
+        ({"training": None}, "training must be a dict of settings, not NoneType"),
+        ({"training": {3: 4}}, "training has the setting 3; its name must be a text"),
         ({"training": {"epochs": 1}}, "local training needs the setting 'batch_size', which is m"),
         ({"rounds": 0}, "rounds = 0 is not allowed; it must be a whole number, at least 1"),
         ({"rounds": "3"}, "rounds = '3' is not allowed; it must be a whole number, at least 1"),
@@ -501,10 +536,14 @@ def test_a_method_that_averages_by_no_grouping_is_given_none(clients):
     assert line == "method fedavg averages by no grouping; drop `grouping:` from the run"
 
 
-def test_the_true_groups_must_be_known_for_the_oracle(arrays):
+def test_the_true_groups_must_be_known_for_the_oracle_and_for_splits_by_schedule(arrays):
+    scheduled = {"name": "cfl", "schedule": (1,)}
     for without in ({"owners": arrays[2]}, {"partition": IID}):
-        line = told(clustered_fl.train, clustered_fl.federation(*arrays[:2], **without), "oracle")
+        unknown = clustered_fl.federation(*arrays[:2], **without)
+        line = told(clustered_fl.train, unknown, "oracle")
         assert line.startswith("method oracle needs true groups: `groups` of the owners, or a part")
+        line = told(clustered_fl.train, unknown, scheduled)
+        assert line.startswith("the schedule of method cfl needs true groups: `groups` of the owne")
     swapped = {"kind": "label_swap", "clients": 4, "groups": 2, "samples": 20}
     dealt = clustered_fl.federation(*arrays[:2], partition=swapped)
     assert clustered_fl.train(dealt, "oracle", rounds=1).groups.nunique() == 2
@@ -570,6 +609,8 @@ def test_what_cannot_compare_clients_is_refused(clients, networks):
     method, run = {"name": "repa", "clusters": 2}, "run your training "
     assert line("magic").startswith("unknown grouping 'magic'; allowed are fedgroup, flt, ")
     assert line({"clusters": 2}).startswith("{'clusters': 2} needs a name, such as ")
+    assert line({"name": ["wd"]}).endswith("name = ['wd'] is not allowed; it must be a text")
+    assert line(FLT | {"manifold": {3: 4}}).startswith("grouping flt")
     assert line(5) == "5 is neither a name nor a dict of a name and settings"
     asked = method | {"measure": {"images": 5}}
     assert line(asked) == "`cluster` returns no tables of measurements; leave out measure"
@@ -595,6 +636,8 @@ def test_what_cannot_compare_clients_is_refused(clients, networks):
 def test_an_encoder_that_cannot_be_is_refused(clients):
     line = told(clustered_fl.encoder, clients, "vae")
     assert line.startswith("unknown autoencoder 'vae'; allowed are conv_autoencoder, ")
+    line = told(clustered_fl.encoder, clients, {"name": "conv_autoencoder", "image_shape": 3})
+    assert line == "autoencoder conv_autoencoder has no setting 'image_shape'; allowed are code"
     line = told(clustered_fl.encoder, clients, rate=0.1)
     assert line.startswith("training of the encoder has no setting 'rate'; allowed are epochs, ")
 

@@ -8,7 +8,7 @@ from clustered_fl.methods.groups import (
     bipartition,
     cosine_similarity,
     is_correct,
-    separation_gap,
+    scores,
 )
 from clustered_fl.randomness import generator
 from clustered_fl.theory.cfl.bounds import (
@@ -111,7 +111,7 @@ def test_batched_cuts_are_those_of_single_matrices():
         assert np.flatnonzero(cuts.first[trial]).tolist() == split.first.tolist()
         assert undivided(cuts.first, 4)[trial] == is_correct(split, groups)
     gaps = weakest_within(similarity, 4) - cuts.similarity
-    expected = [separation_gap(matrix, groups) for matrix in similarity]
+    expected = [scores(matrix, groups)["gap"] for matrix in similarity]
     np.testing.assert_allclose(gaps, expected, atol=1e-12)
 
 
@@ -124,7 +124,7 @@ def test_cells_count_what_a_loop_counts():
     for gamma in (1.0, 2.0):
         matrices = [cosine_similarity(true + gamma * error) for true, error in drawn]
         row = cells.query(f"groups == 4 and gamma == {gamma}").squeeze()
-        gaps = [separation_gap(matrix, groups) > 0 for matrix in matrices]
+        gaps = [scores(matrix, groups)["gap"] > 0 for matrix in matrices]
         correct = [is_correct(bipartition(matrix), groups) for matrix in matrices]
         assert row.p_gap_positive == pytest.approx(np.mean(gaps))
         assert row.p_correct == pytest.approx(np.mean(correct))

@@ -103,7 +103,8 @@ def judge(holds_if: Mapping[str, str], measured: list[Measured]) -> str:
 
     CONFIRMED: true for at least 80% of the seeds and for the whole confidence interval of every
     mean. REFUTED: false for 80% of the seeds, and for the whole interval of one mean. A number that
-    must equal its bound needs no interval.
+    must equal its bound needs no interval. A number that could not be measured (NaN) makes it
+    INCONCLUSIVE, even if it is only shown.
     """
     mean = mean_of(measured)
     if any(np.isnan(value) for value in mean.values()):

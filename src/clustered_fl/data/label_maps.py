@@ -18,7 +18,8 @@ def label_swaps(
     """Label maps [groups, classes] that swap one pair of labels per group; pairs are disjoint.
 
     The paper names "1" <-> "7" and "3" <-> "5" for its first two clusters "and so on". `first`
-    gives those; the other pairs are drawn from the remaining labels.
+    gives those, and may have more than there are groups; other pairs are drawn from the remaining
+    labels.
     Raises: InputError if there are too few labels, or those of `first` are unknown or repeated.
     Source: CFL section V-A, "label-swap augmentation".
     """
@@ -26,10 +27,10 @@ def label_swaps(
         raise InputError(
             f"label swap of {groups} groups needs {2 * groups} labels, there are {classes}"
         )
-    used = [label for pair in first[:groups] for label in pair]
+    used = [label for pair in first for label in pair]
     if len(set(used)) < len(used) or not set(used) <= set(range(classes)):
         raise InputError(
-            f"label swap of {first[:groups]}: allowed are different labels from 0 to {classes - 1}"
+            f"label swap of {first}: allowed are different labels from 0 to {classes - 1}"
         )
     free = rng.permutation(np.setdiff1d(np.arange(classes), used))
     pairs = [*used, *free][: 2 * groups]

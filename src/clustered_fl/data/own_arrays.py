@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from clustered_fl.data.own_images import has_own_images, own_images
 from clustered_fl.data.partitions import build_federation, partition_settings
 from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.errors import InputError
-from clustered_fl.options import require_whole
+from clustered_fl.options import require_whole, with_texts
 from clustered_fl.randomness import generator
 
 Groups = Mapping[Hashable, Hashable]
@@ -72,7 +72,7 @@ def federation(
     y = _one_per_image("y", y, len(x))
     if owners is None:
         named = {"kind": partition} if isinstance(partition, str) else partition
-        return _dealt(x, y, named, held_out, seed)
+        return _dealt(x, y, with_texts(named, "partition", "kind"), held_out, seed)
     return _owned(x, y, _one_per_image("owners", owners, len(x)), groups, held_out, seed)
 
 
@@ -154,10 +154,14 @@ def numbered(groups: Groups, names: Sequence[Hashable], rule: str) -> np.ndarray
 
     Args:
         rule: what `groups` must have; the start of the error message.
-    Raises: InputError if a name has no group.
+    Raises: InputError if a name has no group, or one that is neither a whole number nor a text.
     """
     if absent := [name for name in names if name not in groups]:
         raise InputError(f"{rule}; {absent[0]!r} is missing")
+    for name in names:
+        if not isinstance(groups[name], Integral | str | np.bool_):
+            found = f"that of {name!r} is {groups[name]!r}"
+            raise InputError(f"a group must be a whole number or a name; {found}")
     return by_first_appearance(groups[name] for name in names)
 
 

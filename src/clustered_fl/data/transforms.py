@@ -4,6 +4,8 @@ A client's images are transformed once and stored, so that training, encoders an
 pixels. Rows of no client (the official test images) are unchanged.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,17 @@ def transformed(images: np.ndarray, through: nn.Module, draw: int) -> np.ndarray
     return (torch.stack(found).clamp(0, 1) * 255).round().byte().numpy()
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread per operation of PyTorch, for the same bits on every machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def drifted(
     dataset: Dataset, federation: Federation, drift: dict[str, Any] | None, seed: int
 ) -> Dataset:
@@ -63,10 +76,10 @@ def drifted(
     if dataset.x.ndim != 4:
         raise InputError(f"{dataset.name} has no images; drift transforms images")
     settings, x = call(Drift, "drift", drift), dataset.x.copy()
-    torch.set_num_threads(1)  # the same bits on every machine
-    for client in range(len(federation.train)):
-        rows = federation.rows_of(client)
-        draw = int(generator(seed, "transformed images", client).integers(2**31))
-        x[rows] = transformed(dataset.x[rows], pipeline(settings, seed, client), draw)
+    with _one_thread():
+        for client in range(len(federation.train)):
+            rows = federation.rows_of(client)
+            draw = int(generator(seed, "transformed images", client).integers(2**31))
+            x[rows] = transformed(dataset.x[rows], pipeline(settings, seed, client), draw)
     note = f"every client's images passed through its pipeline of {settings.transforms} transforms"
     return with_images(dataset, x, note)

@@ -30,9 +30,9 @@ def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 def load_encoder(folder: Path) -> Autoencoder:
     """The trained autoencoder in `folder`; InputError if it is missing or damaged."""
     about = read_record(folder)
-    shape, model = tuple(about["image_shape"]), about["config"]["model"]
+    shape, model = tuple(about["image_shape"]), dict(about["config"]["model"])
     with torch.random.fork_rng(devices=[]):
-        network = build_autoencoder(image_shape=shape, **model)
+        network = build_autoencoder(model.pop("name"), shape, **model)
     with opened(folder, WEIGHTS) as path:
         weights = load_file(path)
     try:

@@ -1,7 +1,7 @@
 """Means of a task's measure over rows, summed on the device.
 
-Sums of many models and clients are read from the device together, so a GPU waits between batches
-only to count the words of articles.
+Sums of many models and clients are read from a GPU together, because it is idle while it is read.
+Only the number of words is read after every batch of articles.
 """
 
 from collections.abc import Callable, Sequence

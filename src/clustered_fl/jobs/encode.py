@@ -82,7 +82,8 @@ def trained(
     done = done or Resumable()
     settings = call(TrainingSettings, "training of the encoder", training)
     torch.manual_seed(int(generator(SEED, "encoder").integers(2**31)))
-    network = build_autoencoder(**{"name": "", **model}, image_shape=dataset.x.shape[1:])
+    own = dict(model)
+    network = build_autoencoder(own.pop("name", ""), dataset.x.shape[1:], **own)
     network, x = network.to(device), torch.from_numpy(dataset.x).to(device)
     rows = np.arange(dataset.train_rows)
     if settings.samples:

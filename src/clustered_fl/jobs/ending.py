@@ -6,8 +6,8 @@ from contextlib import suppress
 from clustered_fl.errors import InputError, InterruptionError
 
 _TEXTS = "can't allocate memory", "Cannot allocate memory", "CUDA error: out of memory"
-"""Of PyTorch's allocator, of the operating system, also when a file is mapped into memory, and of
-CUDA outside that allocator."""
+"""Out-of-memory messages of PyTorch's CPU allocator, the operating system (also from mmap), and
+CUDA."""
 
 
 def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:

@@ -21,7 +21,7 @@ from clustered_fl.errors import InputError, InterruptionError
 from clustered_fl.files import digest
 from clustered_fl.jobs.device import prepared
 from clustered_fl.jobs.record import Config, Run, write
-from clustered_fl.methods import load_method
+from clustered_fl.methods import OF_A_GROUPING, load_method
 from clustered_fl.methods.state import State
 from clustered_fl.models import build_model
 from clustered_fl.models.fit import require_fit
@@ -44,9 +44,9 @@ def build_engine(
     """The engine of a run; InputError if its model does not fit, or a setting is not allowed."""
     inputs, network = separated(config["model"])
     task = build_task(dataset, device, inputs, network.get("vocabulary", 0))
-    model = {"image_shape": dataset.x.shape[1:], "classes": len(dataset.classes), **network}
-    require_fit(**model)
-    build = partial(build_model, **model)
+    about = network.pop("name"), dataset.x.shape[1:], len(dataset.classes)
+    require_fit(*about, **network)
+    build = partial(build_model, *about, **network)
     local = call(LocalSettings, "local training", config["training"])
     return Engine(Workload(build, task, federation, local, config["seed"], device), workers)
 
@@ -56,13 +56,15 @@ def begin(config: Config, engine: Engine, grouping: Relatedness | None = None) -
 
     Raises: InputError if a setting is unknown, or the method does not use groupings.
     """
-    options, given = dict(config["method"]), {}
+    options = dict(config["method"])
     method = load_method(name := options.pop("name", ""))
-    if grouping and "relatedness" not in method.Settings.__dataclass_fields__:
+    takes = OF_A_GROUPING[0] in method.Settings.__dataclass_fields__
+    if grouping and not takes:
         raise InputError(f"method {name} averages by no grouping; drop `grouping:` from the run")
+    given = dict.fromkeys(OF_A_GROUPING) if takes else {}
     if grouping:
-        given = {"placed": grouping.placed, "later": grouping.later}
-        given["relatedness"] = grouping.related
+        found = grouping.related, grouping.placed, grouping.later
+        given = dict(zip(OF_A_GROUPING, found, strict=True))
     settings = call(method.Settings, f"method {name}", options, **given)
     return Run(config, method, settings, engine, method.init(engine, settings))
 
@@ -194,7 +196,7 @@ def execute(
     engine.use(path)
     run = begin(config, engine, relatedness.load(grouping, False) if grouping else None)
     machine = [str(place), engine.path, torch.__version__]
-    given = ("relatedness", "placed", "later") if grouping else ()
+    given = OF_A_GROUPING if grouping else ()
     related = digest([getattr(run.settings, name).tolist() for name in given])
     identity = digest([config, origin.code, dataset.digest, clients_digest, related, *machine])
     with checkpoint.sole_owner(saved), checkpoint.interruptible() as interrupted:

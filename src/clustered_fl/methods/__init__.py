@@ -8,8 +8,8 @@ method that can place newcomers at the end also has `assign_newcomers`, which re
 each (`state.placed`), and `newcomer_groups` if it can place them in every round. A method that
 prepares its tests, for example by letting clients choose their clusters, also has
 `before_scores(state, engine, settings, number)`, which may change the state. `state.finished` ends
-the run. If `Settings` has the field `relatedness`, it receives that of the run's grouping
-(`clustered_fl.groupings`).
+the run. If `Settings` has the fields `OF_A_GROUPING`, they receive what the run's grouping
+(`clustered_fl.groupings`) has found.
 """
 
 from collections.abc import Container
@@ -20,6 +20,8 @@ from clustered_fl.errors import InputError
 from clustered_fl.options import module_called
 
 SHARED = ("groups", "state")
+OF_A_GROUPING = ("relatedness", "placed", "later")
+"""Settings that a method receives from the grouping of its run, and a user cannot give."""
 
 
 def method_module(name: str) -> str:

@@ -75,8 +75,10 @@ class Settings(RoundSettings):
             raise InputError(
                 f"CFL compares the updates of all clients: fraction must be 1, not {self.fraction}"
             )
-        if self.auto and self.schedule:
-            raise InputError("CFL splits by schedule or by auto, not by both; give one of them")
+        if self.auto == bool(self.schedule):
+            raise InputError(
+                "CFL splits by schedule or by auto, not by both or neither; give one of them"
+            )
 
 
 def init(engine: Engine, settings: Settings) -> State:
@@ -124,7 +126,7 @@ def _split_if_due(state: State, group: int, own: Round, engine: Engine, settings
         apart = np.sqrt(max(0.0, 1.0 - split.cross_max) / 2.0) > settings.gamma_max
     else:
         truth = engine.federation.groups[own.clients]
-        apart = linear.separation_gap(similarity, truth, settings.linkage) > 0
+        apart = linear.intra_min(similarity, truth) > split.cross_max
     if apart:
         _split(state, group, own, similarity, split, engine.federation.newcomers > 0)
 

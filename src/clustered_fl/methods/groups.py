@@ -71,21 +71,6 @@ def intra_min(similarity: np.ndarray, groups: np.ndarray) -> float:
     return float(similarity[same].min()) if same.any() else float("nan")
 
 
-def separation_gap(
-    similarity: np.ndarray, groups: np.ndarray, criterion: Linkage = "single"
-) -> float:
-    """Smallest intra-group similarity minus the largest similarity across the bipartition.
-
-    Positive means that the bipartition is correct for the true `groups` [clients] (Corollary 1);
-    for a single true group it is never positive, because the cut is itself an intra-group
-    similarity.
-    Source: CFL Definition 2, eq. (44).
-    """
-    if len(similarity) < 2:
-        return float("nan")
-    return intra_min(similarity, groups) - bipartition(similarity, criterion).cross_max
-
-
 def is_correct(split: Bipartition, groups: np.ndarray) -> bool:
     """Whether no true group has clients in both halves (CFL Definition 1)."""
     return not set(groups[split.first]) & set(groups[split.second])
@@ -94,7 +79,11 @@ def is_correct(split: Bipartition, groups: np.ndarray) -> bool:
 def scores(similarity: np.ndarray, groups: np.ndarray) -> dict[str, float]:
     """Scores of the best bipartition by the true groups [clients].
 
-    Returns: gap (CFL Definition 2), cut (eq. 24), intra (eq. 25), correct (Definition 1; 0 or 1).
+    A positive gap means that the bipartition is correct (Corollary 1); for a single true group it
+    is never positive, because the cut is itself a similarity within the group.
+
+    Returns: gap (CFL Definition 2, eq. 44), cut (eq. 24), intra (eq. 25), correct (Definition 1; 0
+    or 1).
     """
     split, intra = bipartition(similarity), intra_min(similarity, groups)
     correct, cut = float(is_correct(split, groups)), split.cross_max

@@ -6,7 +6,8 @@ the relatedness, which `clustered_fl.groupings` computes. Case I (a full matrix)
 models, weighted by their samples. There is one model per distinct row.
 
 Two errors in print are corrected: the weights of lines 17 and 19 sum to far less than one
-(`theory.averaging_code` shows the effect), and as in Algorithm 1 only participants are averaged.
+(`theory.flt.averaging_code` shows the effect), and as in Algorithm 1 only participants are
+averaged.
 """
 
 import numpy as np

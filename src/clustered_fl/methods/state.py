@@ -54,8 +54,11 @@ class State:
     Attributes:
         models: [groups, P].
         leaves: node of each group; client i's node is `leaves[grouping[i]]`.
+        grouping: group of each client.
+        tree: all nodes, by their numbers.
         cached: "node<id>.model" [P], "node<id>.updates" [clients, P], "node<id>.similarity".
         peaks: largest mean update norm of each group and its ancestors so far.
+        finished: whether the method ends the run before its last round.
         memory: the method's own tensors, which are not part of the record.
     """
 

@@ -30,7 +30,7 @@ def model_entry(name: str) -> str:
 
 
 def build_model(
-    name: str, image_shape: tuple[int, ...], classes: int, **options: Any
+    name: str, image_shape: tuple[int, ...], classes: int, /, **options: Any
 ) -> "nn.Module":
     """Create model `name` with random parameters from torch's global generator.
 

@@ -113,7 +113,7 @@ def _quarter(side: int) -> int:
 AUTOENCODERS = {"conv_autoencoder": conv_autoencoder, "residual_autoencoder": residual_autoencoder}
 
 
-def build_autoencoder(name: str, image_shape: tuple[int, ...], **options: int) -> Autoencoder:
+def build_autoencoder(name: str, image_shape: tuple[int, ...], /, **options: int) -> Autoencoder:
     """Create autoencoder `name` with random parameters from torch's global generator.
 
     Args:
@@ -160,11 +160,11 @@ class SupervisedAutoencoder(nn.Module):
 def supervised_autoencoder(
     channels: int, side: int, classes: int, code: Width = 512
 ) -> SupervisedAutoencoder:
-    """Encoder and classifier have 608,702 parameters for FEMNIST.
+    """REPA's network: an encoder, a classifier of its codes and a decoder that mirrors the encoder.
 
-    REPA only says "convolutional, ReLU, max pooling, and Softmax layers". These are the layers of
-    the classifier in the authors' follow-up code, which compares its codes of 512 entries, and a
-    decoder that mirrors them.
+    Encoder and classifier have 608,702 parameters for FEMNIST. REPA only says "convolutional, ReLU,
+    max pooling, and Softmax layers". These are the layers of the classifier in the authors'
+    follow-up code, which compares its codes of 512 entries.
 
     Args:
         code: width of the code of an image.

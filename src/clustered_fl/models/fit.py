@@ -13,8 +13,8 @@ LARGEST = 256
 """Pixels a side of the largest images for which the smallest that fit are sought."""
 
 
-def require_fit(name: str, image_shape: tuple[int, ...], classes: int, **options: Any) -> None:
-    """InputError if images of this shape are too small for model `name`, or come back in another.
+def require_fit(name: str, image_shape: tuple[int, ...], classes: int, /, **options: Any) -> None:
+    """InputError if images of this shape do not fit model `name`, or come back in another.
 
     Models of texts have no images. Arguments as for `build_model`.
     """
@@ -23,12 +23,13 @@ def require_fit(name: str, image_shape: tuple[int, ...], classes: int, **options
     channels, height, width = image_shape
     found = _outputs(name, image_shape, classes, options)
     if found is None:
-        sides = range(max(height, width) + 1, LARGEST + 1)
+        sides = range(1, LARGEST + 1)
         fitting = (s for s in sides if _outputs(name, (channels, s, s), classes, options))
-        raise InputError(
-            f"images of {height} x {width} pixels do not fit model {name}; the smallest that do "
-            f"have {next(fitting, LARGEST)} pixels a side"
-        )
+        smallest = next(fitting, None)
+        allowed = f"the smallest square ones that do have {smallest} pixels a side"
+        if smallest is None:
+            allowed = f"no square ones of up to {LARGEST} pixels a side do"
+        raise InputError(f"images of {height} x {width} pixels do not fit model {name}; {allowed}")
     if name in RECONSTRUCTING_MODELS and found[1].shape[1:] != image_shape:
         other = " x ".join(map(str, found[1].shape[2:]))
         raise InputError(

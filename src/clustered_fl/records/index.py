@@ -43,8 +43,7 @@ def chosen(records: pd.DataFrame, kind: Kind, *entries: str) -> pd.DataFrame:
     own = records[records["kind"] == kind]
     if not entries:
         return own
-    parts = [own[own["entry"] == entry] for entry in entries]
-    return pd.concat(parts) if parts else own[:0]
+    return pd.concat([own[own["entry"] == entry] for entry in entries])
 
 
 def folder(records: pd.DataFrame, kind: Kind, name: str, seed: int | None = None) -> Path:

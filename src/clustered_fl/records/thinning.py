@@ -100,7 +100,7 @@ def _of_other_measures(content: bytes) -> bytes | None:
 
 
 def _packed(rounds: "pd.DataFrame") -> bytes:
-    """Measurements as parquet, plain: an archive compresses them better, all together."""
+    """Measurements as uncompressed parquet; an archive compresses all of them together."""
     with BytesIO() as buffer:
         table = pa.Table.from_pandas(rounds, schema=SCHEMA, preserve_index=False)
         parquet.write_table(table, buffer, compression="none", use_dictionary=["scope", "metric"])

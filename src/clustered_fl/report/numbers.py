@@ -141,7 +141,7 @@ def signs(bound: str) -> str:
 
 
 def plain(value: float) -> str:
-    """A number in at most three digits, without a computer's exponent.
+    """Three significant digits, or all digits of the integer part; powers of ten instead of `e`.
 
     A round that is never reached is infinite, and what could not be measured is NaN.
     """

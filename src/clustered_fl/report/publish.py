@@ -99,8 +99,9 @@ def _copy_others(scope: Scope, out: Path, beside: Path) -> None:
 def keep(scope: Scope, out: Path) -> Iterator[str]:
     """Add records to each paper's archive and change nothing else that is published.
 
-    What a machine has trained is so kept before all of a paper is there, and verdicts, pictures and
-    tables stay as they are until the paper is published. It yields and takes what `publish` does.
+    This keeps what a machine has trained while other records of a paper are missing; verdicts,
+    pictures and tables change only when the paper is published. It yields and takes what `publish`
+    does.
 
     Raises: InputError if a record is published with other results.
     """

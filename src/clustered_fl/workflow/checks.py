@@ -22,16 +22,13 @@ from clustered_fl.groupings import grouping_module
 from clustered_fl.ledger.resolution import record_names
 from clustered_fl.ledger.schema import RESERVED, Claim
 from clustered_fl.ledger.written import Ledger
-from clustered_fl.methods import method_module, require_placed
+from clustered_fl.methods import OF_A_GROUPING, method_module, require_placed
 from clustered_fl.models import TEXT_MODELS, model_entry
 from clustered_fl.models.inputs import separated
 from clustered_fl.options import call, fields_of, validated
 from clustered_fl.workflow.declared import declared
 from clustered_fl.workflow.parts import Registry, Settings, parts
 from clustered_fl.workflow.source import read
-
-OF_A_GROUPING = ("relatedness", "placed", "later")
-"""Settings of a method that the job provides and a ledger may not."""
 
 UNPLACED = ("pacfl", "pca_kmeans_hc")
 """Groupings that place no newcomers, so that a run cannot test these by them."""

@@ -80,7 +80,7 @@ def draw_accuracy(axis: Axes, history: pd.DataFrame, name: str, known: Mapping[s
     A band spans the seeds of the method. The accuracy is the mean of the last tests, as in the
     matrix (`metrics.ground.budgets`).
 
-    A reference with which the curve coincides is seen as its core.
+    A reference that coincides with the curve is visible as a thin line inside it.
     """
     for other in known:
         if other not in (name, *REFERENCES):

@@ -127,8 +127,8 @@ def _end(line: Line2D) -> float:
 def spread(places: Sequence[float], apart: float) -> list[float]:
     """The places nearest to the given ones, in the same order, that are so far apart.
 
-    All lie between 0 and 1, if there is room. Less its rank times the distance, no place may be
-    below the one before: an isotonic regression. What has no place (NaN) goes to the bottom.
+    All lie between 0 and 1, if there is room. Subtracting rank x `apart` turns the minimum distance
+    into monotonicity, so this is an isotonic regression. NaN is placed at the bottom.
     """
     if not len(places):
         return []

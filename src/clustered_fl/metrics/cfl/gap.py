@@ -56,7 +56,8 @@ def first_positive(gaps: pd.DataFrame, along: str) -> pd.Series:
 def delay(gaps: pd.DataFrame, along: str) -> float:
     """Delay of the first positive gap of updates after that of gradients.
 
-    Infinite if that of updates is never positive, 0 if neither is.
+    Infinite if that of updates is never positive, 0 if neither is. Minus infinite if only that of
+    updates is ever positive.
     """
     firsts = first_positive(gaps, along)
     update, gradient = (float(firsts.get(name, np.inf)) for name in SIMILARITIES)

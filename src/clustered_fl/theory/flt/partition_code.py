@@ -35,7 +35,9 @@ def coded_sizes(samples: int, clients: int) -> np.ndarray:
     base = samples // (2 * clients)
     squares = np.arange(1, clients + 1) ** 2
     rest = samples - base * clients
-    rate = brentq(lambda x: np.exp(x * squares).sum() - rest, 0, np.log(rest) / clients**2)
+    # Above the root, which for a single client is log(rest).
+    most = np.log(rest + 1) / clients**2
+    rate = brentq(lambda x: np.exp(x * squares).sum() - rest, 0, most)
     sizes = np.floor(base + np.exp(rate * squares)).astype(int)
     sizes[0] += samples - sizes.sum()
     return sizes
