@@ -117,7 +117,7 @@ def evidence(known) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("non-convex objectives", "accuracy 0.030 against 0.070 of FedAvg"),
+        ("non-convex objectives", "accuracy 0.030 against 0.070 with FedAvg"),
         ("non-convex objectives", "3 groups, agreement 1.00"),
         ("no change of the FedAvg protocol", "3 numbers a round (FedAvg: 3)"),
         ("no major overhead for clients", "the same local training as under FedAvg: 3 epochs"),
@@ -126,7 +126,7 @@ def evidence(known) -> dict[str, str]:
         ("theoretical guarantees", "correct in 10 of them; it was correct another 10 times"),
         ("formal privacy guarantees possible", "agreement 1.00"),
         ("formal privacy guarantees possible", "accuracy changes by 0.0100"),
-        ("clusters only if necessary", "50.0%, 50.0%, 0.0% of the rounds"),
+        ("clusters only if necessary", "50.0%, 50.0% and 0.0% of the rounds"),
         ("varying client populations", "CIFAR-10: 1 of 2 newcomers"),
         ("varying client populations", "accuracy is 0.350, that of the trained clients 0.010"),
         ("varying client populations", "MNIST: 1 of 2 newcomers"),
