@@ -233,8 +233,8 @@ def grouped(evidence: Evidence, of: list[Grouping], take: Take = "least") -> Mea
 
     Returns:
         "agreement", "related within clusters" (the least; pairs of one true group that are not
-        related do not average with each other), "miscounted groups" (by how many
-        the number of connected components is wrong), and agreement and components of each.
+        related do not average with each other), "miscounted groups" (by how many the
+        number of connected components is wrong), and agreement and components of each.
     """
     found, indices, recalls, surplus = {}, {}, [], []
     for name, label in told(evidence, of).items():

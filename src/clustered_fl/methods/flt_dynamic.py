@@ -26,7 +26,8 @@ class Settings(one_shot.Settings):
     """Settings of dynamic clustering.
 
     Attributes:
-        again: number of rounds after which newcomers join, each of which raises a flag.
+        again: number of rounds after which newcomers join and all new and changed clients raise
+            their flags.
         flags: lambda; clustering is repeated only with more flags than this.
         every: tau; repeat clustering in the next round that is a multiple of tau, whatever the
             number of flags; None to repeat it when flags are raised.
