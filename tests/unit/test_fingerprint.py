@@ -9,7 +9,13 @@ import pytest
 from clustered_fl.data.partitions import partition_module
 from clustered_fl.errors import InputError
 from clustered_fl.ledger.settings import Settings
-from clustered_fl.workflow.fingerprint import EQUAL, fingerprint, fingerprint_of_text, meaning
+from clustered_fl.workflow.fingerprint import (
+    EQUAL,
+    fingerprint,
+    fingerprint_of_text,
+    meaning,
+    of_code,
+)
 from clustered_fl.workflow.plan import Plan
 from clustered_fl.workflow.source import ROOT
 
@@ -168,6 +174,7 @@ def test_every_equal_definition_is_part_of_a_fingerprint(monkeypatch):
     """
     asked = Asked(EQUAL)
     monkeypatch.setattr("clustered_fl.workflow.fingerprint.EQUAL", asked)
+    of_code.cache_clear()  # other tests may have asked for some of them
     for scale in ("demo", "desktop"):
         plan = Plan(Settings(scale=scale, archive=False), LEDGERS)
         for code in {entry.code for kind in plan.kinds for entry in kind.entries.values()}:
