@@ -3,16 +3,16 @@
 REPA's text says that "clients selected for training" take part, but not how they are selected. The
 authors' follow-up code trains each cluster separately, so the same fraction of every cluster takes
 part in each round. `one_shot` draws that fraction of all clients, so a cluster's number of
-participants varies. Draws of one round are not independent: clusters of equal size draw the same
-positions in their lists of clients. Everything else is as in `one_shot`.
+participants varies. Everything else is as in `one_shot`.
 """
 
 from pydantic.dataclasses import dataclass
 
 from clustered_fl.engine.training import Engine
 from clustered_fl.methods import one_shot
-from clustered_fl.methods.state import Round, State, Step, observe, participants
+from clustered_fl.methods.state import Round, State, Step, observe
 from clustered_fl.options import STRICT
+from clustered_fl.randomness import generator
 
 init = one_shot.init
 newcomer_groups = one_shot.newcomer_groups
@@ -34,10 +34,9 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
 
 
 def drawn(state: State, engine: Engine, fraction: float, number: int) -> list[int]:
-    """Clients of this round, ascending: a fraction of each cluster.
-
-    All clusters use one random stream, so those of equal size draw the same positions.
-    """
-    clusters = state.positions(list(range(engine.federation.clients)))
-    own = (participants(engine, fraction, number, cluster) for cluster in clusters.values())
-    return sorted(client for each in own for client in each)
+    """Clients of this round, ascending: a fraction of each cluster, at least one client of each."""
+    rng, found = generator(engine.seed, "participants", number), []
+    for cluster in state.positions(list(range(engine.federation.clients))).values():
+        count = max(1, round(fraction * len(cluster)))
+        found += rng.choice(cluster, count, replace=False).tolist()
+    return sorted(found)
