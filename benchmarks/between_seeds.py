@@ -52,7 +52,7 @@ def ratios(paper: str) -> Iterator[float]:
                 yield value
 
 
-def told(name: str, found: list[float]) -> str:
+def summary_line(name: str, found: list[float]) -> str:
     """One line about the ratios of a paper."""
     square, middle = np.sqrt(np.mean(np.square(found))), np.median(found)
     return f"{name}: {len(found):,} pairs, root mean square {square:.1f}, median {middle:.1f}"
@@ -61,4 +61,4 @@ def told(name: str, found: list[float]) -> str:
 if __name__ == "__main__":
     every = {paper: list(ratios(paper)) for paper in PAPERS}
     every["all"] = [each for found in every.values() for each in found]
-    print(*(told(*each) for each in every.items()), sep="\n")
+    print(*(summary_line(*each) for each in every.items()), sep="\n")

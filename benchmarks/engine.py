@@ -23,7 +23,7 @@ from gate import Literal, Outcome, literal_step, verdict
 from measured import OURS, Failed, Measured
 from peers import ENGINES
 from problem import CELLS, single_step
-from timing import Turns, machine
+from timing import Turns, origin
 
 REFERENCE = "plain-loop"
 """Always measured, because the gate compares whole rounds with it."""
@@ -56,7 +56,7 @@ def _row(
     cell: str, engine: str, turns: Turns, literal: Literal, plain: Outcome, step: Callable
 ) -> dict[str, Any]:
     """What is known of one engine."""
-    row = {"cell": cell, "engine": engine, "machine": machine()}
+    row = {"cell": cell, "engine": engine, **origin()}
     row["matmul_gflops"] = turns.found.matmul_gflops
     try:
         measured = turns.ended(engine)
@@ -69,6 +69,7 @@ def _row(
     known = {"version": measured.first["version"], "first_round_s": measured.first_round_s}
     if not np.isnan(whole.accuracy):
         known["accuracy"] = whole.accuracy
+    known["cpu_s_each"] = turns.found.each(engine, "cpu_s")
     return row | known | turns.found.medians(engine) | vars(found)
 
 
@@ -98,8 +99,8 @@ def main() -> None:
     for cell in arguments.cells:
         with tempfile.TemporaryDirectory() as folder:
             new = measure(cell, engines, Path(folder), arguments.path)
-        replaced = {(row["cell"], row["engine"]) for row in new}
-        rows = [row for row in rows if (row["cell"], row["engine"]) not in replaced] + new
+        # All of a cell's rows, because rows of another session cannot be compared with these.
+        rows = [row for row in rows if row["cell"] != cell] + new
         write_json(arguments.out, rows)
     write_table(rows, arguments.out.with_suffix(".md"))
     write_figure(rows, arguments.out.with_suffix(".png"))

@@ -12,7 +12,7 @@ from clustered_fl.files import replacing
 from measured import OURS
 from peers import ENGINES
 from problem import CELLS
-from tables import Columns, Row, markdown, write_lines
+from tables import Columns, Row, markdown, measured_on, write_lines
 
 COLUMNS: Columns = {
     "cell": ("cell", "{}"),
@@ -20,6 +20,7 @@ COLUMNS: Columns = {
     "version": ("version", "{}"),
     "cpu_s": ("CPU s / round", "{:.3f}"),
     "relative": ("CPU / ours", "{:.2f}"),
+    "range": ("range", "{}"),
     "wall_s": ("wall s / round", "{:.3f}"),
     "first_round_s": ("first round s", "{:.1f}"),
     "equal": ("equal", "{}"),
@@ -31,15 +32,22 @@ COLUMNS: Columns = {
 
 def _with_ratios(rows: list[Row]) -> list[Row]:
     """Rows in the order of cells and engines, each with its CPU time as a multiple of ours."""
-    ours = {row["cell"]: row["cpu_s"] for row in rows if row["engine"] == OURS and "cpu_s" in row}
+    ours = {row["cell"]: row for row in rows if row["engine"] == OURS and "cpu_s" in row}
     found = [
-        row | {"relative": row["cpu_s"] / ours[row["cell"]]}
-        if "cpu_s" in row and row["cell"] in ours
-        else row
+        row | _ratio(row, ours[row["cell"]]) if "cpu_s" in row and row["cell"] in ours else row
         for row in rows
     ]
     names = list(ENGINES)
     return sorted(found, key=lambda r: (CELLS.index(r["cell"]), names.index(r["engine"])))
+
+
+def _ratio(row: Row, ours: Row) -> Row:
+    """CPU time of an engine as a multiple of ours, and its range over the repetitions."""
+    each = [a / b for a, b in zip(row["cpu_s_each"], ours["cpu_s_each"], strict=True)]
+    return {
+        "relative": row["cpu_s"] / ours["cpu_s"],
+        "range": f"{min(each):.2f} to {max(each):.2f}",
+    }
 
 
 def _overview(rows: list[Row]) -> list[str]:
@@ -57,12 +65,11 @@ def _overview(rows: list[Row]) -> list[str]:
 
 def write_table(rows: list[Row], path: Path) -> None:
     """Write an overview and all rows as Markdown tables; a reason stands where a version would."""
-    machines = sorted({row["machine"] for row in rows})
     shown = [{**row, "version": row.get("note", row.get("version"))} for row in _with_ratios(rows)]
     lines = [
         "# Engines side by side",
         "",
-        f"One round of local training on one thread per operation. Machine: {'; '.join(machines)}.",
+        f"One round of local training on one thread per operation. {measured_on(rows)}",
         "README.md beside this file explains each column and its limits.",
         "CPU seconds per round of our engine, and CPU time of the others as a multiple of it:",
         "",

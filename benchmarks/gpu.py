@@ -89,7 +89,7 @@ SPEED = {
     "lstm": ("word_lstm", None, SGD, 20, 100),
     "supervised autoencoder": ("supervised_autoencoder", None, ADAM, 100, 100),
 }
-"""Network, side, training, clients and samples of each, as in engine.py."""
+"""Network, side, training, clients and samples of each: more clients than in engine.py."""
 FEW = 3
 """Clients that say what a loop over clients costs."""
 CONVOLUTIONAL = ("le_net", "wide_conv_net", "three_conv_net", "leaf_cnn", "supervised_autoencoder")
@@ -442,7 +442,7 @@ def measured(step: Step, place: Place, write: Callable[[dict[str, Any]], None]) 
             known["seconds"] = round(time.perf_counter() - began, 1)
             write(known)
             if known["seconds"] > step.limit:
-                known["error"] = f"ended after {step.limit} s"
+                known["error"] = f"took more than {step.limit} s; further rows would be missing"
                 break
     except Exception as reason:  # the next step may work
         traceback.print_exc()

@@ -23,7 +23,7 @@ class Product:
 
     Attributes:
         layer, kind: such as "dense 784-200" and "forward".
-        flop: two per multiply-add; those with the zeros around an image count, other work does not.
+        flop: two per multiply-add; those with the zeros around an image do not count.
         compute: does it once.
     """
 
@@ -67,7 +67,9 @@ def _convolution(
     answer = functional.conv2d(x, weight, bias, padding=padding)
     gradient = torch.randn_like(answer)
     product = partial(Product, f"convolution {inputs}-{outputs} on {side} x {side}")
-    flop = 2 * answer.numel() * inputs * KERNEL**2
+    # Along one side, entries within `padding` of an edge lose one tap to each step outside.
+    taps = answer.shape[-1] * KERNEL - padding * (padding + 1)
+    flop = 2 * batch * outputs * inputs * taps**2
     yield product("forward", flop, lambda: functional.conv2d(x, weight, bias, padding=padding))
     yield product(
         "weight gradient", flop, lambda: conv2d_weight(x, weight.shape, gradient, padding=padding)

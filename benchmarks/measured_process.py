@@ -5,6 +5,7 @@
 Answers one JSON object per line. The first comes unasked after the first round. Then
 
     round             trains once, with few clients twice; CPU and wall seconds of the last
+    once              trains once, with any number of clients; CPU and wall seconds
     save PATH         trains once more and stores the updates; mean test accuracy
     begin [bare]      a run of FedAvg from a random model (our engine only); bare: it keeps nothing
     carry N [PATH]    N rounds of that run, with a checkpoint after each if there is a path
@@ -45,7 +46,8 @@ def one_thread() -> None:
 def resident(field: str) -> float:
     """A line of /proc/self/status in MB; getrusage's maximum would begin with the parent's."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
+    kib = next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    return kib * 1024 / 1e6
 
 
 class Session:
@@ -83,6 +85,10 @@ class Session:
         """
         if self.clients <= FEW:
             self.engine.train()
+        return self.once()
+
+    def once(self) -> dict[str, float]:
+        """Train once and drop the updates, so that jobs are timed over this round alone."""
         _, cpu, wall = spent(self.engine.train)
         return {"cpu_s": cpu, "wall_s": wall}
 

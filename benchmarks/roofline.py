@@ -30,8 +30,8 @@ from layer_products import Product, products
 from measured import OURS
 from peers import Engine, Unavailable, build_engine
 from problem import ARCHITECTURES, build_problem
-from tables import Columns, Row, markdown, write_lines
-from timing import Numbers, interleaved, machine
+from tables import Columns, Row, markdown, measured_on, write_lines
+from timing import Numbers, interleaved, origin
 
 BATCHES = (10, 100)
 STEPS = 10
@@ -47,7 +47,7 @@ COLUMNS: Columns = {
     "step_us": ("step us", "{:.0f}"),
     "gflops": ("GFLOP/s", "{:.1f}"),
     "products_gflops": ("products alone, GFLOP/s", "{:.1f}"),
-    "bound_us": ("products alone, us", "{:.0f}"),
+    "products_us": ("products alone, us", "{:.0f}"),
     "matmul_gflops": ("matmul GFLOP/s", "{:.0f}"),
     "of_products": ("products / step", "{:.2f}"),
     "of_matmul": ("step / matmul", "{:.2f}"),
@@ -60,7 +60,7 @@ console = Console()
 def measure(model: str, batch: int, path: str) -> Row:
     """One row: our step, its products alone, and a large product, in turns."""
     console.print(f"{model}, batches of {batch}")
-    row = {"model": model, "batch": batch, "machine": machine()}
+    row = {"model": model, "batch": batch, **origin()}
     layers = products(ARCHITECTURES[model], batch)
     problem = build_problem(f"{model}-M{CLIENTS[model]}-B{batch}", STEPS * batch, lr=0.01)
     try:
@@ -78,7 +78,7 @@ def measure(model: str, batch: int, path: str) -> Row:
 
 def _rates(layers: list[Product], times: dict[str, float], step_us: float, peak: float) -> Row:
     """What follows from the microseconds of the step and of each product."""
-    flop, bound_us = sum(each.flop for each in layers), sum(times.values())
+    flop, products_us = sum(each.flop for each in layers), sum(times.values())
     alone = [
         {"product": str(each), "us": times[str(each)], "gflops": each.flop / times[str(each)] / 1e3}
         for each in layers
@@ -87,16 +87,17 @@ def _rates(layers: list[Product], times: dict[str, float], step_us: float, peak:
         "mflop": flop / 1e6,
         "step_us": step_us,
         "gflops": flop / step_us / 1e3,
-        "products_gflops": flop / bound_us / 1e3,
-        "bound_us": bound_us,
-        "of_products": bound_us / step_us,
+        "products_gflops": flop / products_us / 1e3,
+        "products_us": products_us,
+        "of_products": products_us / step_us,
         "of_matmul": flop / step_us / 1e3 / peak,
         "products": alone,
     }
 
 
 def _step(engine: Engine, steps: int) -> Numbers:
-    """CPU microseconds of one of our engine's steps."""
+    """CPU microseconds of one of our steps, in the second of two rounds (see `Session.round`)."""
+    engine.train()
     _, cpu, _ = spent(engine.train)
     return {"us": cpu / steps * 1e6}
 
@@ -126,11 +127,10 @@ def _arguments() -> argparse.Namespace:
 
 
 def _write_table(rows: list[Row], path: Path) -> None:
-    machines = sorted({row["machine"] for row in rows})
     lines = [
         "# A step of our engine, and what its products take alone",
         "",
-        f"CPU time on one thread. Machine: {'; '.join(machines)}.",
+        f"CPU time on one thread. {measured_on(rows)}",
         "README.md beside this file explains each column.",
         "",
     ]

@@ -23,10 +23,10 @@ from rich.console import Console
 from clustered_fl.engine.training import PATHS
 from clustered_fl.files import read_json, write_json
 from environment import THREADS, environment
-from measured import LIMIT_S, OURS, Failed, Measured
+from measured import OURS, Failed, Measured
 from scaling_report import write_figure, write_table
 from tables import Row
-from timing import Numbers, Repetitions, Turns, interleaved, machine
+from timing import Numbers, Repetitions, Turns, interleaved, origin
 
 SAMPLES = 100
 """Per client: ten steps of ten, with LeNet on 28 x 28 pixels, in all parts but the last."""
@@ -80,10 +80,10 @@ def clients(scope: Scope) -> list[Row]:
             console.print(f"clients: starting {M} clients, {workers} workers")
             turns.start(key, *scope.ours(M), workers=workers, **scope.options())
         turns.repeat()
-        return [_cohort(turns, *key) for key in [*turns.engines, *turns.failed]]
+        return [_clients_row(turns, *key) for key in [*turns.engines, *turns.failed]]
 
 
-def _cohort(turns: Turns, M: int, workers: int) -> Row:
+def _clients_row(turns: Turns, M: int, workers: int) -> Row:
     """What is known of one number of clients and workers."""
     row = {"clients": M, "workers": workers, "matmul_gflops": turns.found.matmul_gflops}
     try:
@@ -124,7 +124,7 @@ def together(processes: list[Measured], clients_each: int) -> Numbers:
     """
     began = time.perf_counter()
     for measured in processes:
-        measured.send("round")
+        measured.send("once")
     try:
         answers = [measured.answer() for measured in processes]
     except Failed:
@@ -167,9 +167,8 @@ def checkpoints(scope: Scope) -> list[Row]:
     for row in rows:
         row |= {"clients": M, "rounds": CHECKPOINT_ROUNDS}
     if "wall_s" in rows[1]:
-        rows[1]["overhead"] = rows[1]["wall_s"] / without - 1
         rows[1]["per_checkpoint_ms"] = (rows[1]["wall_s"] - without) / CHECKPOINT_ROUNDS * 1e3
-        rows[1]["file_kb"] = saved.stat().st_size / 1024
+        rows[1]["file_kb"] = saved.stat().st_size / 1e3
     return rows
 
 
@@ -188,14 +187,15 @@ def start(scope: Scope) -> list[Row]:
 
 
 def _imported(module: str) -> Numbers:
-    """Seconds of a Python process that imports a module and nothing else."""
+    """Seconds until a Python process has imported a module; its end does not count."""
     began = time.perf_counter()
-    command = [sys.executable, "-W", "ignore", "-c", f"import {module}"]
-    try:
-        subprocess.run(command, check=True, env=environment(THREADS), timeout=LIMIT_S)
-    except subprocess.SubprocessError as error:
-        raise Failed(str(error)) from error
-    return {"wall_s": time.perf_counter() - began}
+    command = [sys.executable, "-W", "ignore", "-c", f"import {module}; print(flush=True)"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(THREADS)) as process:
+        said = process.stdout.readline()
+        wall = time.perf_counter() - began
+    if not said:
+        raise Failed(f"import {module} failed with exit code {process.returncode}")
+    return {"wall_s": wall}
 
 
 def memory(scope: Scope) -> list[Row]:
@@ -219,10 +219,10 @@ def memory(scope: Scope) -> list[Row]:
 
 def cohorts(scope: Scope) -> list[Row]:
     """Memory of a run of FedAvg with many MLP clients, measured and saved after each round."""
-    return [_many(scope, M) for M in COHORTS if scope.largest >= M]
+    return [_cohort_row(scope, M) for M in COHORTS if scope.largest >= M]
 
 
-def _many(scope: Scope, M: int) -> Row:
+def _cohort_row(scope: Scope, M: int) -> Row:
     console.print(f"cohorts: starting {M} clients")
     saved, row = scope.folder / "checkpoint.safetensors", {"clients": M, "rounds": COHORT_ROUNDS}
     options = scope.options() | {"samples": COHORT_SAMPLES, "idle": True}
@@ -233,7 +233,7 @@ def _many(scope: Scope, M: int) -> Row:
     try:
         measured.ask("begin")
         row |= measured.ask("carry", str(COHORT_ROUNDS), str(saved)) | measured.first
-        row |= measured.ask("memory") | {"file_kb": saved.stat().st_size / 1024}
+        row |= measured.ask("memory") | {"file_kb": saved.stat().st_size / 1e3}
     except Failed as reason:
         row["note"] = str(reason)
     finally:
@@ -286,7 +286,7 @@ def main() -> None:
     for part in arguments.parts:
         console.print(f"measuring {part}")
         rows = _measured(part, arguments.largest, arguments.path)
-        known[part] = [row | {"machine": machine()} for row in rows]
+        known[part] = [row | origin() for row in rows]
         write_json(arguments.out, known)
     write_table(known, arguments.out.with_suffix(".md"))
     write_figure(known, arguments.out.with_suffix(".png"))

@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from clustered_fl.files import replacing
-from tables import Columns, Row, markdown, write_lines
+from tables import Columns, Row, markdown, measured_on, write_lines
 
 TIMES: Columns = {"wall_s": ("wall s", "{:.3f}"), "cpu_s": ("CPU s", "{:.3f}")}
 MACHINE: Columns = {
@@ -49,7 +49,6 @@ TABLES: dict[str, tuple[str, Columns]] = {
             "clients": ("clients", "{}"),
             "rounds": ("rounds", "{}"),
             **TIMES,
-            "overhead": ("overhead", "{:.1%}"),
             "per_checkpoint_ms": ("ms each", "{:.1f}"),
             "file_kb": ("file KB", "{:.0f}"),
         },
@@ -80,11 +79,11 @@ TABLES: dict[str, tuple[str, Columns]] = {
 
 def write_table(known: dict[str, list[Row]], path: Path) -> None:
     """Write the table of every part that was measured."""
-    machines = sorted({row["machine"] for rows in known.values() for row in rows})
     lines = [
         "# Scaling of our engine",
         "",
-        f"Machine: {'; '.join(machines)}. README.md beside this file explains each column.",
+        f"{measured_on(row for rows in known.values() for row in rows)}",
+        "README.md beside this file explains each column.",
     ]
     for part, (heading, columns) in TABLES.items():
         if part in known:

@@ -1,5 +1,6 @@
 """Rows of numbers as Markdown."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,15 @@ def _text(row: Row, name: str, form: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "**no**"
     return "-" if value is None else form.format(value).replace("|", "\\|")
+
+
+def measured_on(rows: Iterable[Row]) -> str:
+    """A sentence: the machines, and the revisions of the code with their dates."""
+    known = list(rows)
+    machines = sorted({row["machine"] for row in known})
+    codes = sorted({f"{row['commit']} ({row['date']})" for row in known if "commit" in row})
+    code = f" Code: {', '.join(codes)}." if codes else ""
+    return f"Machine: {'; '.join(machines)}.{code}"
 
 
 def write_lines(lines: list[str], path: Path) -> None:

@@ -8,15 +8,18 @@ import os
 import platform
 import re
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from datetime import date
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 
+from environment import HERE
 from measured import Failed, Measured
 
 REPETITIONS = 5
@@ -46,6 +49,10 @@ class Repetitions:
             return {"note": self.failed[key]}
         answers = self.values[key]
         return {name: statistics.median(a[name] for a in answers) for name in answers[0]}
+
+    def each(self, key: Key, name: str) -> list[float]:
+        """One number of one function in every repetition."""
+        return [answer[name] for answer in self.values[key]]
 
 
 def interleaved(functions: Mapping[Key, Callable[[], Numbers]]) -> Repetitions:
@@ -127,3 +134,23 @@ def machine() -> str:
     number = f"family {found['cpu family']} model {found['model']}" if "model" in found else ""
     widest = next((each for each in ("avx512f", "avx2") if each in flags), "")
     return ", ".join(filter(None, [name, number, widest, f"{os.cpu_count()} cores"]))
+
+
+@cache
+def origin() -> dict[str, str]:
+    """What a row was measured with: machine, commit of the code and date.
+
+    Taken once, before results change files. A "+" after the commit marks changes since.
+    """
+    code = ("src", "benchmarks/*.py", "benchmarks/peers")
+    commit, changed = _git("rev-parse", "--short", "HEAD"), _git("status", "--short", "--", *code)
+    about = {"machine": machine(), "date": f"{date.today():%Y-%m-%d}"}
+    return about | {"commit": f"{commit}{'+' if changed else ''}"}
+
+
+def _git(*command: str) -> str:
+    """What Git says, "" outside a repository."""
+    ran = subprocess.run(
+        ["git", "-C", HERE.parent, *command], capture_output=True, text=True, check=False
+    )
+    return ran.stdout.strip()

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from fedlab.contrib.algorithm.basic_client import SGDSerialClientTrainer
 from fedlab.contrib.dataset.basic_dataset import BaseDataset, FedDataset
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 from networks import ordered, stacked, started
@@ -42,7 +43,11 @@ class FedLab(Engine):
         self.trainer.setup_dataset(OrderedData(problem))
         self.trainer.setup_optim(epochs=1, batch_size=problem.batch_size, lr=problem.lr)
 
-    def train(self) -> np.ndarray:
-        """Train every client from the start parameters."""
+    def train(self) -> list[list[Tensor]]:
+        """Train every client from the start parameters; FedLab returns their parameters [P]."""
         self.trainer.local_process([self.start], range(self.problem.clients))
-        return stacked(package[0] - self.start for package in self.trainer.uplink_package)
+        return self.trainer.uplink_package
+
+    def updates(self, result: list[list[Tensor]]) -> np.ndarray:
+        """How far the parameters have moved [M, P]."""
+        return stacked(parameters - self.start for parameters, *_ in result)

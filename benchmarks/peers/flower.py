@@ -4,15 +4,10 @@ One simulation lasts as long as the experiment, as Flower's own do: the server a
 the next round in a thread. Every actor makes the whole problem once and keeps it.
 """
 
-import os
 import threading
 from collections.abc import Iterable
 from functools import cache
 from queue import SimpleQueue
-
-# Neither Flower nor Ray shall report to their makers that a benchmark ran.
-os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 import flwr
 import numpy as np
@@ -23,9 +18,8 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
-from torch.nn.utils import parameters_to_vector
 
-from networks import loader, network, stacked, started, train
+from networks import loader, network, stacked, started, train, update
 from peers import Engine
 from problem import Problem, build_problem
 
@@ -33,6 +27,7 @@ ACTORS = 2
 client_app = ClientApp()
 _problem = cache(build_problem)
 _loader = cache(lambda name, client: loader(_problem(*name), client))
+_model = cache(lambda name: network(_problem(*name).architecture))
 
 
 @client_app.train()
@@ -42,7 +37,7 @@ def _train_client(message: Message, context: Context) -> Message:
     settings = message.content["config"]
     name = settings["cell"], settings["samples"] or None, settings["lr"]
     problem, client = _problem(*name), context.node_config["partition-id"]
-    model = network(problem.architecture)
+    model = _model(name)
     model.load_state_dict(message.content["arrays"].to_torch_state_dict())
     train(model, _loader(name, client), problem.lr)
     metrics = MetricRecord({"num-examples": problem.labels.shape[1], "client": client})
@@ -81,23 +76,26 @@ class Flower(Engine):
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
-        self.start = torch.from_numpy(problem.start)
+        self.start = ArrayRecord(started(problem).state_dict())
         self.rounds: SimpleQueue = SimpleQueue()
         self.results: SimpleQueue = SimpleQueue()
         self.thread = threading.Thread(target=self._simulate, daemon=True)
         self.thread.start()
 
-    def train(self) -> np.ndarray:
+    def train(self) -> dict[int, ArrayRecord]:
         """Train every client from the start parameters."""
-        model = started(self.problem)
-        self.rounds.put(ArrayRecord(model.state_dict()))
+        self.rounds.put(self.start)
         models = self.results.get()
         if isinstance(models, BaseException):
             raise models
-        moved = []
+        return models
+
+    def updates(self, result: dict[int, ArrayRecord]) -> np.ndarray:
+        """How far the models have moved [M, P]."""
+        model, moved = network(self.problem.architecture), []
         for client in range(self.problem.clients):
-            model.load_state_dict(models[client].to_torch_state_dict())
-            moved.append(parameters_to_vector(model.parameters()).detach() - self.start)
+            model.load_state_dict(result[client].to_torch_state_dict())
+            moved.append(update(model, self.problem))
         return stacked(moved)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from copy import deepcopy
 import numpy as np
 import torch
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision import __version__, transforms
@@ -54,12 +54,16 @@ class PilLoop(Engine):
         ]
         self.tests = DataLoader(Pictures(problem.test_pixels, problem.test_labels), TESTS)
 
-    def train(self) -> np.ndarray:
+    def train(self) -> list[nn.Module]:
         """Train every client from the start parameters."""
         self.accuracies = []
-        return stacked(self._client(batches) for batches in self.loaders)
+        return [self._client(batches) for batches in self.loaders]
 
-    def _client(self, batches: DataLoader) -> Tensor:
+    def updates(self, result: list[nn.Module]) -> np.ndarray:
+        """How far the models have moved [M, P]."""
+        return stacked(update(model, self.problem) for model in result)
+
+    def _client(self, batches: DataLoader) -> nn.Module:
         model, losses = deepcopy(self.model), []
         optimizer = torch.optim.SGD(model.parameters(), self.problem.lr)
         for images, labels in batches:
@@ -69,4 +73,4 @@ class PilLoop(Engine):
             optimizer.step()
             losses.append(loss.item())
         self.accuracies.append(accuracy(model, self.tests))
-        return update(model, self.problem)
+        return model

@@ -1,7 +1,10 @@
 """PyTorch without a framework: TensorDataset, DataLoader and a loop over clients."""
 
+from copy import deepcopy
+
 import numpy as np
 import torch
+from torch import nn
 
 from networks import accuracy, loader, stacked, started, test_loader, train, update
 from peers import Engine
@@ -9,21 +12,25 @@ from problem import Problem
 
 
 class PlainLoop(Engine):
-    """A fresh model per client, one client after another."""
+    """A copy of the global model per client, one client after another."""
 
     name, version = "plain-loop", torch.__version__
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
+        self.model = started(problem)
         self.loaders = [loader(problem, client) for client in range(problem.clients)]
         self.tests = test_loader(problem)
 
-    def train(self) -> np.ndarray:
+    def train(self) -> list[nn.Module]:
         """Train every client from the start parameters."""
-        moved, self.accuracies = [], []
+        models, self.accuracies = [], []
         for batches in self.loaders:
-            model = started(self.problem)
-            train(model, batches, self.problem.lr)
-            moved.append(update(model, self.problem))
-            self.accuracies.append(accuracy(model, self.tests))
-        return stacked(moved)
+            models.append(deepcopy(self.model))
+            train(models[-1], batches, self.problem.lr)
+            self.accuracies.append(accuracy(models[-1], self.tests))
+        return models
+
+    def updates(self, result: list[nn.Module]) -> np.ndarray:
+        """How far the models have moved [M, P]."""
+        return stacked(update(model, self.problem) for model in result)

@@ -20,6 +20,7 @@ from clustered_fl.ledger.schema import SCALES
 from clustered_fl.ledger.settings import Settings
 from clustered_fl.workflow.artefacts import FORMATS, SECTIONS
 from clustered_fl.workflow.fingerprint import ROOT, fingerprint
+from clustered_fl.workflow.invocation import Invocation
 from clustered_fl.workflow.kinds import FILES
 from clustered_fl.workflow.plan import Plan
 
@@ -190,7 +191,8 @@ def test_everything_has_the_time_that_the_ledger_expects(plan):
 def test_on_a_cluster_short_computations_share_a_job_and_on_one_machine_nothing_does(tmp_path):
     write(tmp_path, changed("runs/clustered/minutes", {"demo": 6}))
     here, there = (
-        Plan(Settings(archive=False), tmp_path, cluster=lambda on=on: on) for on in (False, True)
+        Plan(Settings(archive=False), tmp_path, invocation=Invocation(cluster=lambda on=on: on))
+        for on in (False, True)
     )
     names = ("one", "clustered", "network", "groups", "profiled")
     assert [here.group(of(name)) for name in names] == [None] * 5
@@ -204,7 +206,7 @@ def test_on_a_cluster_short_computations_share_a_job_and_on_one_machine_nothing_
 
 def test_jobs_that_share_one_never_wait_for_it(plan):
     """What a group rests on, directly or not, is in groups before it."""
-    there = Plan(plan.settings, PAPERS, cluster=lambda: True)
+    there = Plan(plan.settings, PAPERS, invocation=Invocation(cluster=lambda: True))
     order = ["encoders", "profilers", "groupings", "runs", "studies"]
     for kind in there.kinds:
         for name, entry in kind.entries.items():

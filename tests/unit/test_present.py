@@ -1,17 +1,19 @@
 """What a finished job asks for: nothing that is gone, unless it runs again."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from tiny_ledger import SMALL, write
 
+from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
 from clustered_fl.ledger.settings import Settings
 from clustered_fl.records.archive import LEARNT, MARK, Key
+from clustered_fl.workflow.invocation import Invocation, invocation
 from clustered_fl.workflow.kinds import FILES
 from clustered_fl.workflow.plan import Plan
-from clustered_fl.workflow.present import forced
 
 DATA = "data/builtin/mnist.safetensors"
 RUN, CODE, GROUPS = Key("run", "one", 0), Key("encoder", "code", 0), Key("grouping", "groups", 0)
@@ -28,14 +30,15 @@ def planned(tmp_path, monkeypatch):
     write(tmp_path, SMALL)
 
     def planned(*again: str) -> Plan:
-        return Plan(Settings(archive=False), tmp_path, forced=lambda: again)
+        return Plan(Settings(archive=False), tmp_path, invocation=Invocation(forced=lambda: again))
 
     plan = planned()
     for key in (RUN, CODE, GROUPS):
+        place, wanted = folder(plan, key), {"identity": plan.identity(of(key))}
+        place.mkdir(parents=True)
         for name in (*FILES[key.kind], *([LEARNT[key.kind]] if key.kind in LEARNT else [])):
-            folder(plan, key).mkdir(parents=True, exist_ok=True)
-            (folder(plan, key) / name).touch()
-        write_json(folder(plan, key) / "record.json", {"identity": plan.identity(of(key))})
+            (place / name).touch()
+        write_json(place / "record.json", wanted)
     return planned
 
 
@@ -100,9 +103,40 @@ def test_a_job_that_is_forced_asks_for_its_data_as_does_what_rests_on_it(planned
 def test_snakemake_is_asked_by_three_options():
     def asked(**options) -> set[str]:
         given = {"forcerun": set(), "forceall": False, "forcetargets": False, "targets": {"x/y"}}
-        return forced(SimpleNamespace(**given | options))
+        settings = SimpleNamespace(**given | options)
+        return set(invocation(SimpleNamespace(dag_settings=settings)).forced())
 
     assert asked() == set()
     assert asked(forcerun={"train"}) == {"train"}
     assert asked(forcetargets=True) == {"x/y"}
     assert asked(forceall=True) == {"train", "grouping", "encoder"}
+
+
+@pytest.mark.parametrize(
+    ("remembered", "refused"),
+    [
+        (lambda wanted: None, True),
+        (lambda wanted: ["0", repr(wanted)], True),
+        (lambda wanted: ["0", "'that of the record'"], False),
+    ],
+    ids=["nothing", "what is wanted", "what is there"],
+)
+def test_a_record_that_snakemake_takes_for_another_is_refused(
+    planned, tmp_path, remembered, refused
+):
+    """It computes a record again only if parameters differ from those it remembers."""
+    wanted = planned().identity(of(RUN))
+    record = folder(planned(), RUN) / "record.json"
+    write_json(record, {"identity": "that of the record"})
+    asked = Invocation(remembered=lambda file: remembered(wanted))
+    plan = Plan(Settings(archive=False), tmp_path, invocation=asked)
+    with pytest.raises(InputError) if refused else nullcontext() as caught:
+        assert plan.identity(of(RUN)) == wanted
+    if refused:
+        assert str(caught.value) == (
+            f"{record} was made with other settings or code, which Snakemake cannot know, because "
+            ".snakemake was deleted or is that of another folder; make it again with "
+            f"`--forcerun {record}`, or delete {record.parent}"
+        )
+    again = Invocation(forced=lambda: [str(record)], remembered=asked.remembered)
+    assert Plan(Settings(archive=False), tmp_path, invocation=again).identity(of(RUN)) == wanted

@@ -1,5 +1,6 @@
 """Nothing runs again that cannot change a number, and nothing finished is lost before it does."""
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -145,3 +146,15 @@ def test_a_record_stays_until_the_new_one_is_whole(complete):
     _, text = complete.snakemake(*again, "--config", "device=cuda")
     assert "error: device=cuda needs a CUDA GPU, and this machine has none" in text, text
     assert (complete.root / RECORD).read_bytes() == before
+
+
+def test_records_of_other_code_are_refused_where_snakemake_has_forgotten_them(complete):
+    """Without .snakemake it knows no parameters, and would take them for those of today."""
+    shutil.rmtree(complete.root / ".snakemake")
+    assert complete.plan() == set()
+    with complete.edited("src/clustered_fl/methods/cfl.py", "mean < eps_1", "mean <= eps_1"):
+        code, text = complete.snakemake("--dry-run")
+        assert code != 0, text
+        assert "was made with other settings or code" in text, text
+        named = ["--forcerun", RECORD, RECORD.replace("fig9", "fig9_fedavg")]
+        assert subjects(complete.plan(*named), "train")
