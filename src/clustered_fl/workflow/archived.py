@@ -147,7 +147,7 @@ class Archives:
 
         When an archive has a record of other settings or code, it replaces the one in place.
         """
-        return lambda wildcards: self._here.identity(*_key(kind, wildcards.record))
+        return lambda wildcards: self._here.parameter(_key(kind, wildcards.record))
 
 
 def _key(kind: Kind, record: str) -> Key:

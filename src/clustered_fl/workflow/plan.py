@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from clustered_fl.workflow.checks import check
 from clustered_fl.workflow.clients import Clients
 from clustered_fl.workflow.entries import entries_of
 from clustered_fl.workflow.fingerprint import fingerprint
+from clustered_fl.workflow.invocation import UNASKED, Invocation
 from clustered_fl.workflow.kinds import SHORT, Kind
 from clustered_fl.workflow.places import HERE, LEDGERS, Places
 from clustered_fl.workflow.present import Present
@@ -43,8 +44,7 @@ class Plan:
         settings: checked configuration.
         ledgers: folder with one `<paper>.yaml` per paper.
         registry: table of datasets; if given, all settings of the ledgers are checked.
-        forced: rules and files to make again, even if they are finished (`Present`).
-        cluster: whether jobs go to a cluster, where short ones are grouped.
+        invocation: what Snakemake is asked for, and what it remembers.
         places: folders of the project and its outputs.
 
     Raises: InputError if a ledger cannot be read, or has an impossible setting.
@@ -59,14 +59,13 @@ class Plan:
         settings: Settings,
         ledgers: Path,
         registry: Path | None = None,
-        forced: Callable[[], Collection[str]] = tuple,
-        cluster: Callable[[], bool] = lambda: False,
+        invocation: Invocation = UNASKED,
         places: Places = HERE,
     ) -> None:
         self.settings, self.places = settings, places
         self.results = f"results/{settings.scale}"
         self.data = f"data/{settings.data_kind}"
-        self._on_cluster = cluster
+        self._on_cluster = invocation.cluster
         self.ledgers = load_ledgers(ledgers, settings.papers)
         self._registry = read_registry(registry) if registry else {}
         if registry:
@@ -81,7 +80,7 @@ class Plan:
                 getattr(self, kind).entries.update(entries)
         configs = [e.config for kind in (self.run, self.grouping) for e in kind.entries.values()]
         self.clients = Clients(configs, self.data, self.results)
-        self._present = Present(self.kinds, self.clients, self.data, forced, places)
+        self._present = Present(self.kinds, self.clients, self.data, invocation, places)
         published = [places.published(settings.scale, paper) for paper in self.ledgers]
         self.archives = Archives(self.kinds, self._present, published if settings.archive else [])
         self._shortened = self.archives.leave_out_unfinished() if settings.finished else {}
@@ -250,8 +249,8 @@ class Plan:
         return [file for kind in self.kinds for file in kind.files_of()]
 
     def identity(self, wildcards: Any) -> str:
-        """Identity of the result of a run, grouping, encoder or study."""
-        return self._present.identity(*self._key(wildcards))
+        """Identity of the result of a run, grouping, encoder or study (`Present.parameter`)."""
+        return self._present.parameter(self._key(wildcards))
 
     def environment(self) -> dict[str, str]:
         """Environment variables with what jobs need besides their parameters."""

@@ -5,20 +5,19 @@ A record is valid if it and all records it depends on were made with the plan's 
 their source and modification time do not matter.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from clustered_fl.data.dataset import header_of
+from clustered_fl.errors import InputError
 from clustered_fl.records.archive import LEARNT, MARK, OTHER_DATA, Key
 from clustered_fl.records.seal import RECORD, read_record
 from clustered_fl.workflow.clients import Clients
+from clustered_fl.workflow.invocation import RULES, Invocation
 from clustered_fl.workflow.kinds import Kind
 from clustered_fl.workflow.places import Places
-
-RULES = {"run": "train", "grouping": "grouping", "encoder": "encoder"}
-"""Rules that compute records from data, by kind."""
 
 
 class Present:
@@ -26,7 +25,7 @@ class Present:
 
     Args:
         data: folder of the datasets.
-        forced: rules whose jobs, and files that, are to be made again even if they are finished.
+        invocation: what Snakemake is asked for, and what it remembers.
         places: folders of outputs.
     """
 
@@ -35,12 +34,12 @@ class Present:
         kinds: Iterable[Kind],
         clients: Clients,
         data: str,
-        forced: Callable[[], Collection[str]],
+        invocation: Invocation,
         places: Places,
     ) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
-        self._clients, self._data, self._forced = clients, data, forced
-        self._made = places.made
+        self._clients, self._data, self._made = clients, data, places.made
+        self._invocation = invocation
         self._header_of, self._record = cache(header_of), cache(self._load)
         self.identity = cache(self._identity)
         self.is_valid, self.is_done = cache(self._is_valid), cache(self._is_done)
@@ -96,7 +95,7 @@ class Present:
 
     def _is_forced(self, key: Key) -> bool:
         """Whether Snakemake's `-F`, `-f` or `-R` asks for a record or one that it depends on."""
-        forced, folder = self._forced(), Path(self._made(str(self.folder(key))))
+        forced, folder = self._invocation.forced(), Path(self._made(str(self.folder(key))))
         own = RULES.get(key.kind) in forced or any(Path(name).parent == folder for name in forced)
         return own or any(map(self._is_forced, self.below(key)))
 
@@ -105,6 +104,23 @@ class Present:
         record = self._record(key)
         same = record.get("identity") == self.identity(*key)
         return same and self.are_at_hand(key, record.get("data", {}).get("digest", ""))
+
+    def parameter(self, key: Key) -> str:
+        """A record's identity, as a parameter whose change makes Snakemake compute it again.
+
+        Raises: InputError if the record in place has another identity without Snakemake knowing.
+        """
+        wanted, record = self.identity(*key), self._record(key)
+        if record and record.get("identity") != wanted and not self._is_forced(key):
+            path = self._in_folder(key, RECORD)
+            remembered = self._invocation.remembered(str(path))
+            if remembered is None or repr(wanted) in remembered:
+                raise InputError(
+                    f"{path} was made with other settings or code, which Snakemake cannot know, "
+                    "because .snakemake was deleted or is that of another folder; make it again "
+                    f"with `--forcerun {path}`, or delete {path.parent}"
+                )
+        return wanted
 
     def below(self, key: Key) -> list[Key]:
         """The records that a record depends on directly."""
@@ -144,14 +160,3 @@ class Present:
         needed = file, self.dataset(key)
         there = all(Path(self._made(each)).exists() for each in needed)
         return [ancient(file)] if there else []
-
-
-def forced(settings: Any) -> set[str]:
-    """What Snakemake's `-F`, `-f` and `-R` ask for: names of rules and files.
-
-    Args:
-        settings: `workflow.dag_settings`.
-    """
-    targets = settings.targets if settings.forcetargets else ()
-    every = RULES.values() if settings.forceall else ()
-    return {*settings.forcerun, *targets, *every}
