@@ -39,7 +39,7 @@ INTRODUCTION = """# Configuration
 
 `config.yaml` says what is computed. `papers/` has one ledger per paper, which says what can be
 computed. `datasets.yaml` says where datasets come from; comments at its top explain the keys.
-Everything is checked before anything runs, and an error names the unknown or invalid key or value.
+Settings are checked before anything runs, and an error names the unknown or invalid key or value.
 
 This file is generated, and a test checks that it is up to date:
 

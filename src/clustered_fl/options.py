@@ -147,6 +147,13 @@ def require_whole(minimum: int, **values: Any) -> None:
             )
 
 
+def require_seed(seed: Any) -> None:
+    """Refuse what is no seed for every library, some of which take 32 bits; InputError."""
+    require_whole(0, seed=seed)
+    if seed >= 2**32:
+        raise InputError(f"seed = {seed} is not allowed; it must be below 2**32")
+
+
 def _require_kept(given: Any, made: Any, what: str) -> None:
     """Refuse `true` for 1 and "3" for 3; pydantic's strict mode also refuses lists as tuples."""
     for place, value, kind in _changed(given, made, ""):

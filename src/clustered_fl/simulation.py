@@ -1,7 +1,8 @@
 """The methods on your own arrays, without Snakemake or a ledger.
 
     clients = federation(x, y, owners)                       what each client holds
-    found = cluster(clients, "pacfl")                        a one-shot method: related clients
+    pacfl = {"name": "pacfl", "clusters": 2}                 a one-shot method and its settings
+    found = cluster(clients, pacfl)                          related clients
     ended = train(clients, "one_shot", grouping=found)       federated training
 
 The first training on a machine compiles for up to a minute. `tell=print` shows progress. Models,
@@ -25,7 +26,7 @@ from torch.nn.utils import vector_to_parameters
 from clustered_fl.data.own_arrays import Clients, Groups, federation, numbered
 from clustered_fl.errors import InputError
 from clustered_fl.groupings import SHARED, grouping_module
-from clustered_fl.groupings.clients import clients_of
+from clustered_fl.groupings.clients import clients_of, found_by
 from clustered_fl.groupings.profiles.clusters import Clusters, related
 from clustered_fl.groupings.profiles.network import Profiler, require_one_encoder
 from clustered_fl.jobs import encode
@@ -34,8 +35,8 @@ from clustered_fl.jobs.device import choose_device, prepared
 from clustered_fl.jobs.record import Run
 from clustered_fl.methods import require_placed
 from clustered_fl.models.autoencoder import Autoencoder
-from clustered_fl.options import call, modules_of, require_whole, with_texts
-from clustered_fl.records.relatedness import Relatedness, require_clients
+from clustered_fl.options import call, modules_of, require_seed, require_whole, with_texts
+from clustered_fl.records.relatedness import Relatedness
 
 __all__ = ["Clients", "Trained", "cluster", "encoder", "federation", "train"]
 
@@ -137,12 +138,12 @@ def cluster(
     Args:
         clients: from `federation`.
         method: name and settings of a grouping.
-        network: embeds images: an autoencoder, or for REPA and WD a finished training of one.
+        network: an autoencoder for FLT; for REPA, WD, FedGroup and FL+HC a training of one.
         seed: of the clustering.
         device: of the network: "cpu", "cuda" or "auto".
     Raises: InputError if the method has no such settings, or needs another network.
     """
-    require_whole(0, seed=seed)
+    require_seed(seed)
     _require_federation(clients)
     asked, options = choose_device(device), _named(method)
     place = prepared(asked.type if network else "cpu")
@@ -157,7 +158,7 @@ def cluster(
     elif network:
         network = _fitting(network, clients.dataset.x.shape[1:]).to(place)
     own = clients_of(clients.dataset, clients.federation, place)
-    return found.relate(own, network, settings, seed)[0]
+    return found_by(name, found, own, network, settings, seed)[0]
 
 
 def train(
@@ -191,7 +192,7 @@ def train(
     Raises: InputError if a setting is not allowed, or it or the grouping does not fit the clients.
     """
     require_whole(1, rounds=rounds, evaluate_every=evaluate_every, workers=workers)
-    require_whole(0, seed=seed)
+    require_seed(seed)
     _require_federation(clients)
     config = {"run": "your training", "model": _named(model), "method": _method(method)}
     config |= {"training": with_texts(training, "training"), "rounds": rounds, "seed": seed}
@@ -199,9 +200,6 @@ def train(
     data, own = clients.dataset, clients.federation
     engine = runs.build_engine(config, data, own, prepared(device), workers)
     found = None if grouping is None else _relatedness(grouping, clients)
-    if found:
-        asked = own.newcomers if config["method"].get("newcomers") else 0
-        require_clients(found, own.clients, asked)
     run = runs.begin(config, engine, found)
     require_placed(config["method"]["name"], run.settings.newcomers, vars(run.method))
     _require_groups(run, clients)

@@ -455,6 +455,10 @@ def test_an_encoder_may_be_left_empty_as_the_workflow_does(inputs, tmp_path):
         (PCA | {"dimensions": 65}, "65 principal components of 64 pixels; allowed are 1 to 64"),
         (PCA | {"k": 40}, "client 0 has 16 samples, too few for a signature of k = 40 centres; ch"),
         (PCA | {"groups": 10}, "10 clusters of 9 clients; allowed are 1 to the number of clients"),
+        (
+            FLT | {"manifold": {"dimensions": 44}, "k": 5},
+            "UMAP in 44 dimensions; allowed are 1 to 43 for 9 clients of k = 5",
+        ),
         (FLT | {"manifold": {}, "k": 1}, "UMAP with 15 neighbours needs more centres than that; 9"),
         (FLT | {"k": 17}, "client 0 has 16 samples, too few for a signature of k = 17 centres; ch"),
         (FLT | {"manifold": {"seed": 1}}, "grouping flt has no setting 'manifold.seed'; allowed a"),

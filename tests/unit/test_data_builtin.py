@@ -212,3 +212,5 @@ def test_dataset_without_stand_in():
         InputError, match="femnist has no built-in stand-in yet: use the data source"
     ):
         builtin.stand_in(REGISTRY["femnist"].model_copy(update={"stand_in": None}))
+    with pytest.raises(InputError, match="no stand-in 'digit'; allowed are digits, shapes, "):
+        builtin.stand_in(REGISTRY["mnist"].model_copy(update={"stand_in": "digit"}))

@@ -4,6 +4,7 @@ import copy
 import warnings
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import literal_flt as literal
 import numpy as np
@@ -17,7 +18,7 @@ from clustered_fl.data.federation import Federation
 from clustered_fl.encoders.training import TrainingSettings, embed
 from clustered_fl.groupings import flt, grouping_module, pca_kmeans_hc, signatures
 from clustered_fl.groupings.agreement import agreement
-from clustered_fl.groupings.clients import Clients, clients_of
+from clustered_fl.groupings.clients import Clients, clients_of, found_by
 from clustered_fl.groupings.distances import (
     client_distances,
     components,
@@ -25,9 +26,11 @@ from clustered_fl.groupings.distances import (
     threshold,
     ward,
 )
+from clustered_fl.groupings.profiles import clusters as means
 from clustered_fl.groupings.signatures import Manifold, on_manifold, signature
 from clustered_fl.models.autoencoder import build_autoencoder
 from clustered_fl.options import call
+from clustered_fl.records.relatedness import require_clients
 
 BETWEEN = {"minimum": literal.minimum, "matching": literal.matching}
 
@@ -599,3 +602,40 @@ def test_texts_are_refused():
 def test_an_unknown_grouping_is_told():
     line = told(grouping_module, "distances")
     assert line.startswith("unknown grouping 'distances'; allowed are fedgroup, flt, hierarchical")
+
+
+# ---- A user's own method ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        ({}, "grouping mine must define `relate` (`clustered_fl.groupings`)"),
+        ({"relate": lambda *_: None}, "`relate` of grouping mine must return a Relatedness and a"),
+        (
+            {"relate": lambda *_: (same_group(np.zeros(5, int)), [])},
+            "`relate` of grouping mine must return a Relatedness and a list of rows",
+        ),
+        (
+            {"relate": lambda *_: (means.related(np.eye(5), means.cluster(np.eye(5), 2, 0)), [])},
+            "the grouping is of 5 clients; there are 8",
+        ),
+    ],
+    ids=["no function", "nothing", "a matrix", "other clients"],
+)
+def test_a_method_that_returns_something_else_is_refused(method, sentence):
+    line = told(found_by, "mine", SimpleNamespace(**method), pictures(THREE), None, None, 0)
+    assert line.startswith(sentence)
+
+
+@pytest.mark.parametrize("groups", [[1, 1, 1, 2], [0, 0, 2, 2], [0, 0, 0, 0]])
+def test_clusters_with_gaps_in_their_numbers_are_refused(groups):
+    points = np.arange(8.0).reshape(4, 2)
+    line = told(means.related, points, means.Clusters(np.array(groups), points[:2]))
+    assert line == "`groups` must be numbered from 0 without gaps, one for each centre"
+
+
+def test_relatedness_is_0_or_1():
+    found = means.related(np.eye(4), means.cluster(np.eye(4), 2, 0))
+    line = told(require_clients, replace(found, related=-found.related.astype(int)), 4, 0)
+    assert line == "`related` must hold 0 and 1 only"

@@ -399,7 +399,7 @@ SQUARE = "x must be square images, uint8 (0 to 255) [N, C, H, W] or [N, H, W]"
             f"{SQUARE}, not uint8 of shape (8",
         ),
         ({"partition": IID, "x": np.zeros((8, 4, 4, 3), np.uint8)}, f"{SQUARE}, not uint8 of shap"),
-        ({"partition": {"clients": 3}}, "unknown partition ''; allowed are congruent_pair, "),
+        ({"partition": {"clients": 3}}, "a partition needs the setting `kind`, such as iid"),
         ({"partition": IID | {"clientes": 1}}, "partition iid has no setting 'clientes'; allowed "),
         ({"partition": IID | {"clients": 9}}, "0 samples per client asked of 7 rows for 9 client"),
         ({"partition": IID, "groups": {0: 1}}, "groups are those of owners; a partition has its"),
@@ -411,6 +411,12 @@ SQUARE = "x must be square images, uint8 (0 to 255) [N, C, H, W] or [N, H, W]"
         ({"owners": np.arange(8) // 7}, "owner 1 has no image left to train on; its tests take o"),
         ({"owners": np.arange(8) // 4, "groups": {0: 1}}, "groups must have every owner; 1 is mis"),
         ({"owners": np.arange(8) // 4, "groups": {}}, "groups must have every owner; 0 is missing"),
+        (
+            {"owners": np.arange(8) // 4, "groups": {0: 1, 1: 1, 7: 2}},
+            "groups must have every owner, and no others; there is no 7",
+        ),
+        ({"x": np.zeros((0, 4, 4), np.uint8), "y": [], "owners": []}, "there are no images"),
+        ({"partition": IID, "seed": 2**32}, "seed = 4294967296 is not allowed; it must be below"),
         (
             {"owners": np.arange(8) // 4, "groups": [0, 1]},
             "groups must map each owner to its group, as a dict, not list",
@@ -520,6 +526,11 @@ def test_images_that_an_autoencoder_cannot_reconstruct_are_refused(side, other):
         ({"evaluate_every": True}, "evaluate_every = True is not allowed; it must be a whole numb"),
         ({"workers": 0}, "workers = 0 is not allowed; it must be a whole number, at least 1"),
         ({"seed": -1}, "seed = -1 is not allowed; it must be a whole number, at least 0"),
+        ({"seed": 2**32}, "seed = 4294967296 is not allowed; it must be below 2**32"),
+        (
+            {"method": "one_shot", "grouping": GROUPS | {"zoe": 0}},
+            "grouping must have every client, and no others; there is no 'zoe'",
+        ),
         (
             {"method": {"name": "local", "newcomers": True}},
             "method local places no newcomers while it trains; drop `newcomers: true` from it",
@@ -594,7 +605,10 @@ def test_a_grouping_that_places_no_newcomers_tests_none(arrays):
     found = clustered_fl.cluster(clients, PACFL)
     method = {"name": "one_shot", "newcomers": True}
     line = told(clustered_fl.train, clients, method, grouping=found)
-    assert line == "the grouping is of 0 newcomers; there are 2"
+    assert line == (
+        "the grouping places 0 of 2 newcomers; drop `newcomers: true` from the method, or use a "
+        "grouping that places them"
+    )
     assert clustered_fl.train(clients, "one_shot", grouping=found, rounds=1).scores.shape[1] == 4
 
 
@@ -620,6 +634,7 @@ def test_what_cannot_compare_clients_is_refused(clients, networks):
         assert line(method, other) == "this encoder was made for other images than 1 x 16 x 16"
     assert line(PACFL, device="gpu").startswith("device = 'gpu' is not allowed; ")
     assert line(PACFL, seed="1").startswith("seed = '1' is not allowed; it must be a whole number")
+    assert line(FLT, seed=2**32) == "seed = 4294967296 is not allowed; it must be below 2**32"
     assert line(PACFL | {"k": 2}).startswith("grouping pacfl has no setting 'k'; allowed are ")
     assert line("flt").startswith("grouping flt needs an encoder: ")
     assert line(method).startswith("grouping repa needs a network: ")

@@ -63,7 +63,12 @@ def stand_in(entry: Entry) -> tuple[dict[str, Split], str]:
 
     Raises: InputError if the dataset has no substitute.
     """
-    if entry.stand_in not in STAND_INS:
+    if entry.stand_in and entry.stand_in not in STAND_INS:
+        raise InputError(
+            f"{entry.name}: there is no stand-in {entry.stand_in!r}; allowed are "
+            f"{', '.join(STAND_INS)}"
+        )
+    if not entry.stand_in:
         raise InputError(
             f"{entry.name} has no built-in stand-in yet: use the data source `mirror` or `download`"
         )

@@ -14,7 +14,7 @@ from clustered_fl.data.own_images import has_own_images, own_images
 from clustered_fl.data.partitions import build_federation, partition_settings
 from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.errors import InputError
-from clustered_fl.options import require_whole, with_texts
+from clustered_fl.options import require_seed, with_texts
 from clustered_fl.randomness import generator
 
 Groups = Mapping[Hashable, Hashable]
@@ -64,7 +64,7 @@ def federation(
         seed: of all random draws.
     Raises: InputError if images are not square, lengths differ, or there are too few images.
     """
-    require_whole(0, seed=seed)
+    require_seed(seed)
     _require_one_source(owners, partition, groups)
     if not isinstance(held_out, Real) or not 0 < held_out < 1:
         raise InputError(f"held_out = {held_out!r} is not allowed; it must be between 0 and 1")
@@ -104,6 +104,8 @@ def _one_per_image(name: str, values: Any, images: int) -> np.ndarray:
     if array.shape != (images,):
         found = f"shape {array.shape}"
         raise InputError(f"{name} must have one entry per image ({images}), not {found}")
+    if images == 0:
+        raise InputError("there are no images")
     if {*map(type, array.tolist())} not in ({int}, {bool}, {str}):
         raise InputError(f"{name} must hold whole numbers or names, not {array.dtype}")
     return array
@@ -113,7 +115,9 @@ def _dealt(
     x: np.ndarray, y: np.ndarray, partition: dict[str, Any], held_out: float, seed: int
 ) -> Clients:
     """Clients of a partition, with transformed images where the partition changes them."""
-    settings = partition_settings(partition.get("kind", ""))
+    if "kind" not in partition:
+        raise InputError("a partition needs the setting `kind`, such as iid")
+    settings = partition_settings(partition["kind"])
     if settings.model_fields["held_out"].default is None:
         shared = max(1, round(held_out * len(y)))
     else:  # every client holds out images of its own
@@ -154,10 +158,13 @@ def numbered(groups: Groups, names: Sequence[Hashable], rule: str) -> np.ndarray
 
     Args:
         rule: what `groups` must have; the start of the error message.
-    Raises: InputError if a name has no group, or one that is neither a whole number nor a text.
+    Raises: InputError if a name has no group, or one that is neither a whole number nor a text, or
+        a group is given for another name.
     """
     if absent := [name for name in names if name not in groups]:
         raise InputError(f"{rule}; {absent[0]!r} is missing")
+    if others := [name for name in groups if name not in {*names}]:
+        raise InputError(f"{rule}, and no others; there is no {others[0]!r}")
     for name in names:
         if not isinstance(groups[name], Integral | str | np.bool_):
             found = f"that of {name!r} is {groups[name]!r}"

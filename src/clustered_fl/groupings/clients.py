@@ -12,7 +12,7 @@ from clustered_fl.data.federation import Federation
 from clustered_fl.engine.resumable import Resumable
 from clustered_fl.engine.transfer import pixels
 from clustered_fl.errors import InputError
-from clustered_fl.records.relatedness import Relatedness
+from clustered_fl.records.relatedness import Relatedness, require_clients
 
 Found = tuple[Relatedness, list[dict[str, Any]]]
 """What a one-shot method returns: the relatedness, and rows of the table of comparisons."""
@@ -55,3 +55,23 @@ def clients_of(
     x, number = torch.from_numpy(dataset.x).to(device), federation.clients
     replaced = federation.replaces[federation.replaces >= 0]
     return Clients(x, federation.train, number, federation.groups[:number], replaced, done)
+
+
+def found_by(
+    name: str, method: Any, clients: Clients, network: Any, settings: Any, seed: int
+) -> Found:
+    """What a one-shot method returns, checked, because the method may be a user's own.
+
+    Args:
+        name, method: of the method, and its module (`clustered_fl.groupings`).
+        network: what embeds images, if the method uses anything.
+    Raises: InputError if it returns something else, or relates other clients.
+    """
+    if not hasattr(method, "relate"):
+        raise InputError(f"grouping {name} must define `relate` (`clustered_fl.groupings`)")
+    found = method.relate(clients, network, settings, seed)
+    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Relatedness)):
+        wanted = "a Relatedness and a list of rows"
+        raise InputError(f"`relate` of grouping {name} must return {wanted}")
+    require_clients(found[0], clients.number, 0)
+    return found

@@ -51,7 +51,7 @@ def on_manifold(signatures: np.ndarray, settings: Manifold, seed: int) -> np.nda
     The signature of a single client is returned unchanged. UMAP's results depend on the seed, the
     version of the library and the processor.
 
-    Raises: InputError if there are not more centres than neighbours.
+    Raises: InputError if there are not more centres than neighbours, and than dimensions and one.
     """
     clients, k, _ = signatures.shape
     if clients == 1:
@@ -60,6 +60,11 @@ def on_manifold(signatures: np.ndarray, settings: Manifold, seed: int) -> np.nda
         raise InputError(
             f"UMAP with {settings.neighbours} neighbours needs more centres than that; {clients} "
             f"clients of k = {k} have {clients * k}"
+        )
+    if settings.dimensions > clients * k - 2:
+        raise InputError(
+            f"UMAP in {settings.dimensions} dimensions; allowed are 1 to {clients * k - 2} for "
+            f"{clients} clients of k = {k}"
         )
     umap = _umap(settings, seed)
     with warnings.catch_warnings():  # clusters far apart share no neighbours

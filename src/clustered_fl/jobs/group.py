@@ -19,7 +19,7 @@ from clustered_fl.errors import InputError
 from clustered_fl.files import digest
 from clustered_fl.groupings import grouping_module
 from clustered_fl.groupings.agreement import agreement
-from clustered_fl.groupings.clients import clients_of
+from clustered_fl.groupings.clients import clients_of, found_by
 from clustered_fl.jobs.device import prepared
 from clustered_fl.options import call
 from clustered_fl.records import relatedness, seal
@@ -58,7 +58,7 @@ def execute(
     with sole_owner(saved):
         clients = clients_of(dataset, known, place, done := Resumable(saved, identity, tell))
         network = _network(config, method, encoder, dataset, known, place)
-        found, compared = method.relate(clients, network, settings, config["seed"])
+        found, compared = found_by(name, method, clients, network, settings, config["seed"])
         measured = agreement(found.related, clients.groups)
         tell(f"{len(set(found.groups.tolist()))} groups of {clients.number} clients, {measured}")
         relatedness.save(found, out)

@@ -31,7 +31,7 @@ from clustered_fl.records import relatedness
 from clustered_fl.records.machine import peak_memory
 from clustered_fl.records.measurements import Measurements, Row
 from clustered_fl.records.reading import Origin
-from clustered_fl.records.relatedness import Relatedness
+from clustered_fl.records.relatedness import Relatedness, require_clients
 
 PROGRESS_SECONDS = 10
 ROWS = "rows"
@@ -54,7 +54,8 @@ def build_engine(
 def begin(config: Config, engine: Engine, grouping: Relatedness | None = None) -> Run:
     """A run before its first round; its method uses the grouping, if there is one.
 
-    Raises: InputError if a setting is unknown, or the method does not use groupings.
+    Raises: InputError if a setting is unknown, the method does not use groupings, or the grouping
+        is of other clients.
     """
     options = dict(config["method"])
     method = load_method(name := options.pop("name", ""))
@@ -63,6 +64,9 @@ def begin(config: Config, engine: Engine, grouping: Relatedness | None = None) -
         raise InputError(f"method {name} averages by no grouping; drop `grouping:` from the run")
     given = dict.fromkeys(OF_A_GROUPING) if takes else {}
     if grouping:
+        federation = engine.federation
+        asked = federation.newcomers if options.get("newcomers") else 0
+        require_clients(grouping, federation.clients, asked)
         found = grouping.related, grouping.placed, grouping.later
         given = dict(zip(OF_A_GROUPING, found, strict=True))
     settings = call(method.Settings, f"method {name}", options, **given)

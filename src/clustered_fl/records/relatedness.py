@@ -61,16 +61,20 @@ def require_clients(found: Relatedness, clients: int, newcomers: int) -> None:
         newcomers: number of newcomers that it must have placed.
     Raises: InputError.
     """
-    if found.related.shape != (len(found.related),) * 2:
-        raise InputError(f"`related` must be a square matrix, not {found.related.shape}")
-    if (alone := np.flatnonzero(~found.related.any(1))).size:
+    related = np.asarray(found.related)
+    if related.shape != (len(related),) * 2:
+        raise InputError(f"`related` must be a square matrix, not {related.shape}")
+    if not np.isin(related, (0, 1)).all():
+        raise InputError("`related` must hold 0 and 1 only")
+    if (alone := np.flatnonzero(~related.any(1))).size:
         raise InputError(f"row {alone[0]} of `related` is empty: that client averages no model")
-    for kind, number, wanted in (
-        ("clients", len(found.related), clients),
-        ("newcomers", len(found.placed), newcomers or len(found.placed)),
-    ):
-        if number != wanted:
-            raise InputError(f"the grouping is of {number} {kind}; there are {wanted}")
+    if len(related) != clients:
+        raise InputError(f"the grouping is of {len(related)} clients; there are {clients}")
+    if newcomers and len(found.placed) != newcomers:
+        raise InputError(
+            f"the grouping places {len(found.placed)} of {newcomers} newcomers; drop "
+            "`newcomers: true` from the method, or use a grouping that places them"
+        )
 
 
 def save(found: Relatedness, folder: Path) -> None:

@@ -53,7 +53,12 @@ def cluster(points: np.ndarray, k: int, seed: int) -> Clusters:
 
 
 def related(points: np.ndarray, clusters: Clusters) -> Relatedness:
-    """Relate clients of the same cluster, and place newcomers, whose points [n, d] come last."""
+    """Relate clients of the same cluster, and place newcomers, whose points [n, d] come last.
+
+    Raises: InputError if the clusters are not numbered from 0 without gaps, one per centre.
+    """
+    if not np.array_equal(np.unique(clusters.groups), np.arange(len(clusters.centres))):
+        raise InputError("`groups` must be numbered from 0 without gaps, one for each centre")
     number, signatures = len(clusters.groups), points[:, None].astype(np.float32)
     placed = clusters.hosts[clusters.nearest(points[number:])]
     distances = cdist(points[:number], points[:number]).astype(np.float32)
