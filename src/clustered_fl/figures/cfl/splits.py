@@ -12,6 +12,16 @@ STATED = {
     "perplexity": {42: "paper: federated averaging", 36: "paper: all clients are below"},
 }
 """Metric -> stated value -> of what (TNNLS section V-C)."""
+# In the order of AG News' labels.
+_TOPICS = ("World", "Sports", "Business", "Sci/Tech")
+
+
+def cluster_names(dataset: str) -> tuple[Sequence[str], list[str]]:
+    """Short names of four true clusters, for groups of them, and their names in a legend."""
+    if dataset == "ag_news":
+        return _TOPICS, list(_TOPICS)
+    short = ("1", "2", "3", "4")
+    return short, [f"cluster {name}" for name in short]
 
 
 def draw_stated(axis: Axes, metric: str) -> None:

@@ -1,14 +1,14 @@
 """Published accuracies in the axes of our curves: those of a table, and those read off a figure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from clustered_fl.figures import draw_over_seeds, seeds_shown
-from clustered_fl.figures.methods import looks
+from clustered_fl.figures import draw_over_seeds, seeds_shown, tables
+from clustered_fl.figures.methods import LOOKS, look, looks
 
 READ_OFF = {
     "s3_mlp": {200: {"fedavg": 65, "fedsem": 65, "flt": 65}},
@@ -17,9 +17,30 @@ READ_OFF = {
     "s4_cnn": {10: {"flt": 90}},
 }
 """What we read by eye off FLT Figs 4 and 5: column of the ledger -> round -> method -> accuracy."""
+# Looks of rows that train a method with other settings.
+_VARIANTS = {"flt_five": look(LOOKS["flt"]["color"], 2)}
+# Fewer tests of a run have no line, as they say too little about the rounds between them.
+_FEWEST = 4
+# The last test before a round counts for it if no more than this share of the rounds is between.
+_NEAR = 0.1
 # Where the first mark beyond the right end is, and the distance of the next, in widths of the axes.
 _START, _STEP = 1.03, 0.035
 _OPEN = {"markerfacecolor": "white", "linestyle": "none", "markeredgewidth": 1.3}
+
+
+def styles(rows: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Keywords of `plot` for the curve of each row of the table."""
+    known = looks(rows) | _VARIANTS
+    wide = {name: 2 if name == "flt" else 1.3 for name in known}
+    return {
+        name: found | {"linewidth": wide[name], "markersize": 3.5} for name, found in known.items()
+    }
+
+
+def draw_run(axis: Axes, table: pd.DataFrame, style: Mapping[str, Any]) -> None:
+    """Draw a run as a curve or, if it has few tests, as marks (arguments as for `draw_curve`)."""
+    few = table["round"].nunique() < _FEWEST
+    (draw_tests if few else draw_curve)(axis, table, style)
 
 
 def draw_curve(axis: Axes, table: pd.DataFrame, style: Mapping[str, Any]) -> None:
@@ -30,6 +51,48 @@ def draw_curve(axis: Axes, table: pd.DataFrame, style: Mapping[str, Any]) -> Non
         style: keywords of `plot`.
     """
     draw_over_seeds(axis, table.groupby("round")["accuracy"], 0.15, **style)
+
+
+def draw_tests(axis: Axes, table: pd.DataFrame, style: Mapping[str, Any]) -> None:
+    """Draw the mean over seeds as marks alone, each on a line from the least to the largest.
+
+    Arguments as for `draw_curve`.
+    """
+    values = table.groupby("round")["accuracy"]
+    axis.vlines(values.min().index, values.min(), values.max(), color=style["color"])
+    axis.plot(values.mean(), **style | {"linestyle": "none"})
+
+
+def further_cells(beside: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Cells without published values of a table: column -> row -> run."""
+    return [
+        {"column": column, "row": row, "run": run, "published": {}}
+        for column, runs in beside.items()
+        for row, run in runs.items()
+    ]
+
+
+def progress(means: pd.Series, published: float | None) -> dict[str, Any]:
+    """A line of a table: rounds, accuracy (%) at parts of them, and the published final one.
+
+    Args:
+        means: accuracy by round.
+    """
+    values = {f"{share:.0%}": reached(means, share) for share in (0, 0.2, 0.5, 1)}
+    values["published"] = float("nan") if published is None else published
+    texts = tables.cells(values.values(), ".1f")
+    return {"rounds": means.index.max(), **dict(zip(values, texts, strict=True))}
+
+
+def reached(means: pd.Series, share: float) -> float:
+    """Accuracy after a share of the rounds, NaN if the last test before is far away.
+
+    Args:
+        means: accuracy by round.
+    """
+    last = means.index.max()
+    near = means[(means.index <= share * last) & (means.index >= (share - _NEAR) * last)]
+    return float(near.iloc[-1]) if len(near) else float("nan")
 
 
 def name_panel(axis: Axes, name: str, seeds: Sequence[int], absent: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """Maps of settings: which of them find the true groups, and how often (FLT, Algorithm 2)."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -23,8 +23,13 @@ FRAMES = {
     # Dashed, as black and dark red are alike in grey.
     "paper": {"edgecolor": LOOKS["flt"]["color"], "linestyle": (0, (3, 1.2))},
 }
+FRAMES["all of the paper"] = FRAMES["paper"] | {"linewidth": 2.8}
 _FRAME = {"fill": False, "linewidth": 1.4}
-NAMES = {"code": "setting of the code", "paper": "setting of the paper"}
+NAMES = {
+    "code": "distance, k and γ of the code",
+    "paper": "distance, k and γ of the paper",
+    "all of the paper": "all settings of the paper",
+}
 # Room for labels of rows, in cells; characters of their lines; inches of a row; rows of heads.
 LABELS, LETTERS, ROW, HEADS = 3.4, 24, 0.31, 3
 
@@ -34,34 +39,42 @@ Line = tuple[str, str]
 """A label and its grouping, "" for the heading of a block."""
 
 
-def draw(table: pd.DataFrame, rows: Rows) -> Figure:
+def draw(table: pd.DataFrame, rows: Rows, printed: Collection[str] = ()) -> Figure:
     """Maps below each other: the code's k, where any grouping was tried with it, and the paper's.
 
     Args:
         table: as `metrics.flt.recovery.over_seeds` finds it, without index.
         rows: from top to bottom; a map leaves out a row without numbers.
+        printed: groupings whose other settings are the paper's too.
     """
     use_style()
     table = table[table["grouping"].isin([grouping for *_, grouping in rows])]
     halves = dict(list(table.groupby(table["k"] == PRINTED_K)))
-    lines = {printed: _lines(rows, set(own["grouping"])) for printed, own in halves.items()}
+    lines = {half: _lines(rows, set(own["grouping"])) for half, own in halves.items()}
     heights = [len(each) + HEADS for each in lines.values()]
     size = (WIDTH, ROW * (sum(heights) + HEADS))
     figure, axes = plt.subplots(len(heights), 1, figsize=size, height_ratios=heights, squeeze=False)
     coded = _coded(table, rows)
-    for axis, (printed, own) in zip(axes[:, 0], halves.items(), strict=True):
-        draw_map(axis, own, lines[printed], coded)
-        axis.text(-LABELS, 1 - HEADS, TITLES[printed], va="center", weight="bold")
-    handles = [Patch(label=text, **FRAMES[key], **_FRAME) for key, text in NAMES.items()]
-    figure.legend(handles=handles, loc="outside upper left", ncols=2)
+    for axis, (half, own) in zip(axes[:, 0], halves.items(), strict=True):
+        draw_map(axis, own, lines[half], coded, printed)
+        axis.text(-LABELS, 1 - HEADS, TITLES[half], va="center", weight="bold")
+    handles = [Patch(label=text, **_FRAME | FRAMES[key]) for key, text in NAMES.items()]
+    figure.legend(handles=handles, loc="outside upper left")
     return figure
 
 
-def draw_map(axis: Axes, table: pd.DataFrame, lines: Sequence[Line], coded: set) -> None:
+def draw_map(
+    axis: Axes,
+    table: pd.DataFrame,
+    lines: Sequence[Line],
+    coded: set[tuple[str, int]],
+    printed: Collection[str],
+) -> None:
     """One cell per grouping and setting: mean agreement, and how many trials were exact.
 
     Args:
         coded: (grouping, k) of the code's settings, which have a frame.
+        printed: groupings whose frame of the paper's settings is thick.
     """
     settings, names = _settings(table), [grouping for _, grouping in lines]
     mean = table["ari"].map("{:z.2f}".format).map(typeset)
@@ -83,7 +96,7 @@ def draw_map(axis: Axes, table: pd.DataFrame, lines: Sequence[Line], coded: set)
         if cell.distance == "matching" and (cell.grouping, cell.k) in coded:
             _draw_frame(axis, place, "code")
         if cell.distance == "minimum" and cell.k == PRINTED_K:
-            _draw_frame(axis, place, "paper")
+            _draw_frame(axis, place, "all of the paper" if cell.grouping in printed else "paper")
     _draw_labels(axis, lines)
     _draw_heads(axis, settings)
 
@@ -111,7 +124,7 @@ def _coded(table: pd.DataFrame, rows: Rows) -> set[tuple[str, int]]:
 
 def _draw_frame(axis: Axes, place: tuple[int, int], name: str) -> None:
     corner = [edge + 0.05 for edge in place]
-    axis.add_patch(Rectangle(corner, 0.9, 0.9, zorder=3, **FRAMES[name], **_FRAME))
+    axis.add_patch(Rectangle(corner, 0.9, 0.9, zorder=3, **_FRAME | FRAMES[name]))
 
 
 def _draw_labels(axis: Axes, lines: Sequence[Line]) -> None:

@@ -18,11 +18,13 @@ from scipy.optimize import isotonic_regression
 
 from clustered_fl.figures import SMALL, draw_over_seeds
 from clustered_fl.figures.methods import LOOKS, MARKERS, Look, look
+from clustered_fl.figures.typesetting import typeset
 
-# Method of a curve or row, by the first word of its name. "Distribution given" is k-means on what
-# only scoring knows.
-METHODS = {"FedAvg": "fedavg", "REPA": "repa", "WD": "wd", "CFL": "cfl", "Random": "random_groups"}
-METHODS |= {"Distribution": "oracle"}
+# Method of a curve or row, by the first word of its name.
+METHODS = {"FedAvg": "fedavg", "REPA": "repa", "WD": "wd", "CFL": "cfl"}
+# No method: random clusters, and k-means on what only scoring knows ("Distribution given").
+REFERENCES = ("Random", "Distribution")
+_GREY = "#777777"
 # Distance of two names at the right border, in parts of the panel's height.
 _APART = 0.1
 # Characters of a quotation that fit in one inch.
@@ -32,12 +34,13 @@ Named = Mapping[str, Mapping[str, Any]]  # name -> what is known of it
 
 
 def colour_of(name: str) -> str:
-    """Colour of a method by the first word of a curve's or row's name.
+    """Colour of a method, or grey for a reference, by the first word of a curve's or row's name.
 
     Raises:
         KeyError: if that word has none.
     """
-    return LOOKS[METHODS[re.match(r"\w+", name)[0]]]["color"]
+    word = re.match(r"\w+", name)[0]
+    return _GREY if word in REFERENCES else LOOKS[METHODS[word]]["color"]
 
 
 def listed(cells: Sequence[Mapping[str, Any]], columns: Named, rows: Named) -> pd.DataFrame:
@@ -57,12 +60,21 @@ def listed(cells: Sequence[Mapping[str, Any]], columns: Named, rows: Named) -> p
 
 
 def styles(names: Iterable[str]) -> dict[str, Look]:
-    """How to draw one curve per name: colour by its method, dashes and marker by the variant."""
+    """How to draw one curve per name: colour by its method, dashes and marker by the variant.
+
+    The first variant of a method has the method's own marker, every other one a marker that no
+    method in the figure has.
+    """
     found: dict[str, Look] = {}
     for name in names:
         colour = colour_of(name)
         same = sum(style["color"] == colour for style in found.values())
         found[name] = look(colour, same)
+    own = {look(style["color"], 0)["marker"] for style in found.values()}
+    others = cycle(marker for marker in MARKERS if marker not in own)
+    for style in found.values():
+        if style != look(style["color"], 0):
+            style["marker"] = next(others)
     return found
 
 
@@ -85,6 +97,22 @@ def draw_curves(axis: Axes, table: pd.DataFrame, along: str, value: str, looks: 
         if len(own):
             size = {"markersize": 3.5, "linewidth": 1.4}
             draw_over_seeds(axis, own, 0.18, label=name, **style, **size)
+    whole_ticks(axis)
+
+
+def draw_clusters(axis: Axes, table: pd.DataFrame, looks: Named) -> None:
+    """Draw the robustness of single clusters against their size, with the rank correlation.
+
+    Args:
+        table: columns curve, size and robustness.
+        looks: name of a curve -> style.
+    """
+    for name, own in table.groupby("curve"):
+        ranks = own[["size", "robustness"]].corr("spearman").iloc[0, 1]
+        style = {"color": looks[name]["color"], "marker": looks[name]["marker"], "linestyle": ""}
+        style["label"] = typeset(f"{name}: rank correlation {ranks:.2f}")
+        axis.plot(own["size"], own["robustness"], alpha=0.6, markersize=4, **style)
+    axis.legend(loc="lower right")
     whole_ticks(axis)
 
 
