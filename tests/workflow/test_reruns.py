@@ -151,7 +151,7 @@ def test_a_record_stays_until_the_new_one_is_whole(complete):
 def test_records_of_other_code_are_refused_where_snakemake_has_forgotten_them(complete):
     """Without .snakemake it knows no parameters, and would take them for those of today."""
     shutil.rmtree(complete.root / ".snakemake")
-    assert complete.plan() == set()
+    assert "train" not in rules(complete.plan())
     with complete.edited("src/clustered_fl/methods/cfl.py", "mean < eps_1", "mean <= eps_1"):
         code, text = complete.snakemake("--dry-run")
         assert code != 0, text
