@@ -82,7 +82,7 @@ def write_table(known: dict[str, list[Row]], path: Path) -> None:
     lines = [
         "# Scaling of our engine",
         "",
-        f"{measured_on(row for rows in known.values() for row in rows)}",
+        measured_on(row for rows in known.values() for row in rows),
         "README.md beside this file explains each column.",
     ]
     for part, (heading, columns) in TABLES.items():

@@ -30,9 +30,8 @@ def measured_on(rows: Iterable[Row]) -> str:
     """A sentence: the machines, and the revisions of the code with their dates."""
     known = list(rows)
     machines = sorted({row["machine"] for row in known})
-    codes = sorted({f"{row['commit']} ({row['date']})" for row in known if "commit" in row})
-    code = f" Code: {', '.join(codes)}." if codes else ""
-    return f"Machine: {'; '.join(machines)}.{code}"
+    codes = sorted({f"{row['commit']} ({row['date']})" for row in known})
+    return f"Machine: {'; '.join(machines)}. Code: {', '.join(codes)}."
 
 
 def write_lines(lines: list[str], path: Path) -> None:

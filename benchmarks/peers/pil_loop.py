@@ -4,8 +4,6 @@ Images go through PIL, ToTensor and Normalize one at a time, the global model is
 client, and the loss is read after every step.
 """
 
-from copy import deepcopy
-
 import numpy as np
 import torch
 from PIL import Image
@@ -14,9 +12,8 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision import __version__, transforms
 
-from networks import accuracy, stacked, started, update
-from peers import Engine
-from problem import DEVIATION, MEAN, TESTS, Problem
+from peers.plain_loop import PlainLoop
+from problem import DEVIATION, MEAN, TESTS
 
 
 class Pictures(Dataset):
@@ -38,39 +35,26 @@ class Pictures(Dataset):
         return self.transform(image), int(self.labels[index])
 
 
-class PilLoop(Engine):
-    """A copy of the global model per client, one client after another."""
+class PilLoop(PlainLoop):
+    """The plain loop over such images, which reads the loss after every step."""
 
     name, version = "pil-loop", f"torchvision {__version__}"
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.model = started(problem)
-        self.loaders = [
+    def _loaders(self) -> tuple[list[DataLoader], DataLoader]:
+        problem = self.problem
+        own = [
             DataLoader(Subset(Pictures(pixels, labels), problem.order(client)), problem.batch_size)
             for client, (pixels, labels) in enumerate(
                 zip(problem.pixels, problem.labels, strict=True)
             )
         ]
-        self.tests = DataLoader(Pictures(problem.test_pixels, problem.test_labels), TESTS)
+        return own, DataLoader(Pictures(problem.test_pixels, problem.test_labels), TESTS)
 
-    def train(self) -> list[nn.Module]:
-        """Train every client from the start parameters."""
-        self.accuracies = []
-        return [self._client(batches) for batches in self.loaders]
-
-    def updates(self, result: list[nn.Module]) -> np.ndarray:
-        """How far the models have moved [M, P]."""
-        return stacked(update(model, self.problem) for model in result)
-
-    def _client(self, batches: DataLoader) -> nn.Module:
-        model, losses = deepcopy(self.model), []
-        optimizer = torch.optim.SGD(model.parameters(), self.problem.lr)
+    def _train(self, model: nn.Module, batches: DataLoader) -> None:
+        losses, optimizer = [], torch.optim.SGD(model.parameters(), self.problem.lr)
         for images, labels in batches:
             model.zero_grad()
             loss = functional.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
-        self.accuracies.append(accuracy(model, self.tests))
-        return model

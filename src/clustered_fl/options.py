@@ -20,6 +20,8 @@ Model = TypeVar("Model", bound=BaseModel)
 
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True, allow_inf_nan=False)
 """For dataclasses of settings: an unknown setting is an error, not ignored."""
+SEEDS = 2**32
+"""Seeds are below this, because some libraries take 32 bits."""
 
 
 class Strict(BaseModel):
@@ -148,9 +150,9 @@ def require_whole(minimum: int, **values: Any) -> None:
 
 
 def require_seed(seed: Any) -> None:
-    """Refuse what is no seed for every library, some of which take 32 bits; InputError."""
+    """Refuse what is no seed for every library; InputError."""
     require_whole(0, seed=seed)
-    if seed >= 2**32:
+    if seed >= SEEDS:
         raise InputError(f"seed = {seed} is not allowed; it must be below 2**32")
 
 

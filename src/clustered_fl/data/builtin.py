@@ -63,14 +63,14 @@ def stand_in(entry: Entry) -> tuple[dict[str, Split], str]:
 
     Raises: InputError if the dataset has no substitute.
     """
-    if entry.stand_in and entry.stand_in not in STAND_INS:
-        raise InputError(
-            f"{entry.name}: there is no stand-in {entry.stand_in!r}; allowed are "
-            f"{', '.join(STAND_INS)}"
-        )
     if not entry.stand_in:
         raise InputError(
             f"{entry.name} has no built-in stand-in yet: use the data source `mirror` or `download`"
+        )
+    if entry.stand_in not in STAND_INS:
+        raise InputError(
+            f"{entry.name}: there is no stand-in {entry.stand_in!r}; allowed are "
+            f"{', '.join(STAND_INS)}"
         )
     chosen = STAND_INS[entry.stand_in]
     random = np.random.default_rng(list(entry.stand_in.encode()))

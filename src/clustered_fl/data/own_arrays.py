@@ -161,9 +161,10 @@ def numbered(groups: Groups, names: Sequence[Hashable], rule: str) -> np.ndarray
     Raises: InputError if a name has no group, or one that is neither a whole number nor a text, or
         a group is given for another name.
     """
+    known = {*names}
     if absent := [name for name in names if name not in groups]:
         raise InputError(f"{rule}; {absent[0]!r} is missing")
-    if others := [name for name in groups if name not in {*names}]:
+    if others := [name for name in groups if name not in known]:
         raise InputError(f"{rule}, and no others; there is no {others[0]!r}")
     for name in names:
         if not isinstance(groups[name], Integral | str | np.bool_):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from clustered_fl.errors import InputError
-from clustered_fl.options import Strict
+from clustered_fl.options import SEEDS, Strict
 
 Scale = Literal["demo", "desktop", "paper"]
 SCALES: tuple[Scale, ...] = ("demo", "desktop", "paper")
@@ -42,7 +42,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 Name = Annotated[str, AfterValidator(allowed_name)]
 """A name that is used in file names, targets and links."""
-Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
 Seeds = Annotated[list[Seed], AfterValidator(_distinct)]
 Minutes = dict[Scale, Annotated[float, Field(ge=0)]]
 Notebook = Annotated[str, Field(pattern=r"^(\w[\w.-]*/)*\w[\w.-]*\.ipynb$")]

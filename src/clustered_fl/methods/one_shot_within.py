@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from clustered_fl.engine.training import Engine
 from clustered_fl.methods import one_shot
-from clustered_fl.methods.state import Round, State, Step, observe
+from clustered_fl.methods.state import Round, State, Step, draw, observe
 from clustered_fl.options import STRICT
 from clustered_fl.randomness import generator
 
@@ -37,6 +37,5 @@ def drawn(state: State, engine: Engine, fraction: float, number: int) -> list[in
     """Clients of this round, ascending: a fraction of each cluster, at least one client of each."""
     rng, found = generator(engine.seed, "participants", number), []
     for cluster in state.positions(list(range(engine.federation.clients))).values():
-        count = max(1, round(fraction * len(cluster)))
-        found += rng.choice(cluster, count, replace=False).tolist()
+        found += draw(cluster, fraction, rng)
     return sorted(found)

@@ -165,9 +165,13 @@ def participants(
     clients = range(engine.federation.clients) if present is None else present
     if fraction >= 1.0:
         return list(clients)
+    return sorted(draw(clients, fraction, generator(engine.seed, "participants", round_)))
+
+
+def draw(clients: Sequence[int], fraction: float, rng: np.random.Generator) -> list[int]:
+    """A fraction of some clients, at least one, each at most once and in any order."""
     count = max(1, round(fraction * len(clients)))
-    rng = generator(engine.seed, "participants", round_)
-    return sorted(rng.choice(clients, count, replace=False).tolist())
+    return rng.choice(clients, count, replace=False).tolist()
 
 
 def trained(

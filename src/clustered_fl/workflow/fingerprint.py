@@ -133,6 +133,10 @@ EQUAL = {
     "a8cef845139ceb69": [],
     "82351e34bb8e677e": [],
     "e510791348cc771e": ["5bc7f100ce5c52c9"],
+    # Participants of all clients and of a cluster are drawn by one function.
+    "bcef50c78d3c5c8d": ["36b9b561a08f6274"],
+    "c5a1fb9eb0a77215": ["f6c3bfd655442b57"],
+    "534b15fedb225ed2": [],
     # A branch that could not be reached.
     "799d6571657b6fe7": ["d77e8db9adf36243"],
 }

@@ -30,10 +30,9 @@ _OPEN = {"markerfacecolor": "white", "linestyle": "none", "markeredgewidth": 1.3
 
 def styles(rows: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Keywords of `plot` for the curve of each row of the table."""
-    known = looks(rows) | _VARIANTS
-    wide = {name: 2 if name == "flt" else 1.3 for name in known}
     return {
-        name: found | {"linewidth": wide[name], "markersize": 3.5} for name, found in known.items()
+        name: found | {"linewidth": 2 if name == "flt" else 1.3, "markersize": 3.5}
+        for name, found in (looks(rows) | _VARIANTS).items()
     }
 
 

@@ -66,15 +66,19 @@ def styles(names: Iterable[str]) -> dict[str, Look]:
     method in the figure has.
     """
     found: dict[str, Look] = {}
+    further: list[Look] = []
+    own: set[str] = set()
     for name in names:
         colour = colour_of(name)
         same = sum(style["color"] == colour for style in found.values())
         found[name] = look(colour, same)
-    own = {look(style["color"], 0)["marker"] for style in found.values()}
+        if same:
+            further.append(found[name])
+        else:
+            own.add(found[name]["marker"])
     others = cycle(marker for marker in MARKERS if marker not in own)
-    for style in found.values():
-        if style != look(style["color"], 0):
-            style["marker"] = next(others)
+    for style in further:
+        style["marker"] = next(others)
     return found
 
 
@@ -109,9 +113,9 @@ def draw_clusters(axis: Axes, table: pd.DataFrame, looks: Named) -> None:
     """
     for name, own in table.groupby("curve"):
         ranks = own[["size", "robustness"]].corr("spearman").iloc[0, 1]
-        style = {"color": looks[name]["color"], "marker": looks[name]["marker"], "linestyle": ""}
-        style["label"] = typeset(f"{name}: rank correlation {ranks:.2f}")
-        axis.plot(own["size"], own["robustness"], alpha=0.6, markersize=4, **style)
+        style = {**looks[name], "linestyle": "", "alpha": 0.6, "markersize": 4}
+        label = typeset(f"{name}: rank correlation {ranks:.2f}")
+        axis.plot(own["size"], own["robustness"], label=label, **style)
     axis.legend(loc="lower right")
     whole_ticks(axis)
 
