@@ -2,8 +2,9 @@
 
     python benchmarks/engine.py --cells lenet28-M20-B10 --out benchmarks/engine.json
 
-Without arguments it measures every cell with every engine. It can be stopped and continued: a cell
-that is measured again replaces its old rows, others stay. See benchmarks/README.md.
+Without arguments it measures every cell with every engine. It can be stopped and continued. A cell
+that is measured again is a further session of the same code on the same machine; rows of other code
+or of another machine are replaced. See benchmarks/README.md.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from rich.console import Console
 
 from clustered_fl.engine.training import PATHS
 from clustered_fl.files import read_json, write_json
-from engine_report import write_figure, write_table
+from engine_report import with_session, write_figure, write_table
 from gate import Literal, Outcome, literal_step, verdict
 from measured import OURS, Failed, Measured
 from peers import ENGINES
@@ -99,8 +100,7 @@ def main() -> None:
     for cell in arguments.cells:
         with tempfile.TemporaryDirectory() as folder:
             new = measure(cell, engines, Path(folder), arguments.path)
-        # All of a cell's rows, because rows of another session cannot be compared with these.
-        rows = [row for row in rows if row["cell"] != cell] + new
+        rows = with_session(rows, new)
         write_json(arguments.out, rows)
     write_table(rows, arguments.out.with_suffix(".md"))
     write_figure(rows, arguments.out.with_suffix(".png"))

@@ -1,6 +1,7 @@
 """The benchmark's rows as a Markdown table and as a figure."""
 
 from pathlib import Path
+from statistics import median
 
 import matplotlib as mpl
 import numpy as np
@@ -21,6 +22,7 @@ COLUMNS: Columns = {
     "cpu_s": ("CPU s / round", "{:.3f}"),
     "relative": ("CPU / ours", "{:.2f}"),
     "range": ("range", "{}"),
+    "sessions": ("sessions", "{}"),
     "wall_s": ("wall s / round", "{:.3f}"),
     "first_round_s": ("first round s", "{:.1f}"),
     "equal": ("equal", "{}"),
@@ -29,25 +31,60 @@ COLUMNS: Columns = {
     "matmul_gflops": ("matmul GFLOP/s", "{:.0f}"),
 }
 
+MEASURED = ("cpu_s", "wall_s", "first_round_s", "load", "matmul_gflops")
+
+
+def with_session(rows: list[Row], new: list[Row]) -> list[Row]:
+    """Rows with those of one more session of one cell, which is numbered.
+
+    Earlier sessions of that cell stay if machine and commit are the same.
+    """
+    cell, source = new[0]["cell"], [new[0][name] for name in ("machine", "commit")]
+    others = [row for row in rows if row["cell"] != cell]
+    before = [r for r in rows if r["cell"] == cell and [r["machine"], r["commit"]] == source]
+    session = 1 + max((row["session"] for row in before), default=0)
+    return others + before + [row | {"session": session} for row in new]
+
 
 def _with_ratios(rows: list[Row]) -> list[Row]:
-    """Rows in the order of cells and engines, each with its CPU time as a multiple of ours."""
-    ours = {row["cell"]: row for row in rows if row["engine"] == OURS and "cpu_s" in row}
-    found = [
-        row | _ratio(row, ours[row["cell"]]) if "cpu_s" in row and row["cell"] in ours else row
-        for row in rows
-    ]
+    """One row per cell and engine, in their order, with its CPU time as a multiple of ours."""
+    ours = {_session(row): row for row in rows if row["engine"] == OURS and "cpu_s" in row}
+    sessions: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        base = ours.get(_session(row)) if "cpu_s" in row else None
+        found = row | {"ratios": _ratios(row, base)} if base else row
+        sessions.setdefault((row["cell"], row["engine"]), []).append(found)
     names = list(ENGINES)
-    return sorted(found, key=lambda r: (CELLS.index(r["cell"]), names.index(r["engine"])))
+    order = sorted(sessions, key=lambda key: (CELLS.index(key[0]), names.index(key[1])))
+    return [_over_sessions(sessions[key]) for key in order]
 
 
-def _ratio(row: Row, ours: Row) -> Row:
-    """CPU time of an engine as a multiple of ours, and its range over the repetitions."""
+def _session(row: Row) -> tuple[str, int]:
+    return row["cell"], row["session"]
+
+
+def _ratios(row: Row, ours: Row) -> list[float]:
+    """CPU time of an engine as a multiple of ours: of the medians, then of every repetition."""
     each = [a / b for a, b in zip(row["cpu_s_each"], ours["cpu_s_each"], strict=True)]
-    return {
-        "relative": row["cpu_s"] / ours["cpu_s"],
-        "range": f"{min(each):.2f} to {max(each):.2f}",
-    }
+    return [row["cpu_s"] / ours["cpu_s"], *each]
+
+
+def _over_sessions(rows: list[Row]) -> Row:
+    """Medians over the sessions of an engine, and the range of its ratio over all repetitions.
+
+    An engine that failed in one session has its note there, and no numbers.
+    """
+    failed = next((row for row in rows if "note" in row), None)
+    if failed:
+        return failed
+    medians = {name: median(row[name] for row in rows) for name in MEASURED}
+    found = rows[-1] | medians | {"sessions": len(rows)}
+    found |= {"equal": all(row["equal"] for row in rows), "error": max(r["error"] for r in rows)}
+    if all("ratios" in row for row in rows):
+        each = [ratio for row in rows for ratio in row["ratios"][1:]]
+        found["relative"] = median(row["ratios"][0] for row in rows)
+        found["range"] = f"{min(each):.2f} to {max(each):.2f}"
+    return found
 
 
 def _overview(rows: list[Row]) -> list[str]:

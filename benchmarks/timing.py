@@ -138,12 +138,15 @@ def machine() -> str:
 
 @cache
 def origin() -> dict[str, str]:
-    """What a row was measured with: machine, commit of the code and date.
+    """What a row was measured with: machine, the last commit that changed the code, and date.
 
     Taken once, before results change files. A "+" after the commit marks changes since.
     """
     code = ("src", "benchmarks/*.py", "benchmarks/peers")
-    commit, changed = _git("rev-parse", "--short", "HEAD"), _git("status", "--short", "--", *code)
+    commit, changed = (
+        _git("log", "-1", "--format=%h", "--", *code),
+        _git("status", "-s", "--", *code),
+    )
     about = {"machine": machine(), "date": f"{date.today():%Y-%m-%d}"}
     return about | {"commit": f"{commit}{'+' if changed else ''}"}
 
