@@ -48,7 +48,8 @@ class Literal(literal.Literal):
         for client in everyone:
             alike = [c for c in everyone if later[c].tolist() == later[client].tolist()]
             old = [c for c in alike if c in before] or list(before)
-            self.models[client] = literal.mean(self.engine, {c: before[c] for c in old})
+            had = {c: before[c] for c in old}
+            self.models[client] = literal.mean(self.engine, had, self.settings.weighting)
         self.clients = everyone
 
     def round(self, number):

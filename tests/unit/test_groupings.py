@@ -143,8 +143,18 @@ def test_clusters_read_in_the_order_of_leaves_are_right_for_sorted_clients_only(
     assert literal.sets(ward(related, 3, "client")) == literal.sets(true)
 
 
-def test_clients_that_are_all_alike_are_not_divided():
-    assert ward(np.ones((4, 4)), 2).tolist() == [0] * 4
+@pytest.mark.parametrize("groups", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize(
+    "related", [np.eye(12), blocks(np.repeat([0, 1, 2, 3], 3)), np.ones((12, 12))]
+)
+def test_ties_do_not_change_the_number_of_clusters(related, groups):
+    """`fcluster` with `maxclust` finds a single cluster in four equal blocks if asked for three."""
+    found = ward(related, groups)
+    assert sorted(set(found)) == list(range(groups))
+    if groups <= len(np.unique(related, axis=0)):  # clients that are alike stay together
+        assert len({*zip(map(tuple, related), found, strict=True)}) == len(
+            np.unique(related, axis=0)
+        )
 
 
 def test_one_client_is_one_cluster():

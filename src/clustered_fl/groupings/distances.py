@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
+from scipy.cluster.hierarchy import cut_tree, leaves_list, linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
@@ -76,6 +76,15 @@ def components(related: np.ndarray) -> np.ndarray:
     return by_first_appearance(connected_components(csr_array(related), directed=False)[1])
 
 
+def cut(tree: np.ndarray, clusters: int) -> np.ndarray:
+    """Exactly this many clusters from a dendrogram [M - 1, 4]: int64 [M].
+
+    `fcluster` with `maxclust` returns fewer clusters where heights of merges are tied, as those of
+    a relatedness are, down to a single one.
+    """
+    return by_first_appearance(cut_tree(tree, n_clusters=clusters)[:, 0])
+
+
 def ward(related: np.ndarray, groups: int, order: Order = "client") -> np.ndarray:
     """Clusters of the rows of the relatedness [M, M] by Ward's method: int64 [M].
 
@@ -92,7 +101,7 @@ def ward(related: np.ndarray, groups: int, order: Order = "client") -> np.ndarra
     if len(related) == 1:
         return np.zeros(1, dtype=np.int64)
     tree = linkage(related.astype(np.float64), method="ward")
-    labels = fcluster(tree, groups, criterion="maxclust")
+    labels = cut(tree, groups)
     if order == "leaf":
         labels[leaves_list(tree)] = labels.copy()
     return by_first_appearance(labels)

@@ -17,12 +17,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import linkage
 
-from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.engine.workload import LocalSettings
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.clients import Clients, Found
+from clustered_fl.groupings.distances import cut
 from clustered_fl.groupings.profiles.clusters import Clusters, related
 from clustered_fl.groupings.profiles.network import load_profiler
 from clustered_fl.groupings.profiles.updates import Span, own_updates
@@ -65,10 +65,8 @@ def joined(points: np.ndarray, settings: Settings) -> Clusters:
     number = settings.clusters
     if number > len(points):
         raise InputError(f"{number} clusters of {len(points)} clients; too many")
-    labels = np.zeros(1, np.int64)
+    groups = np.zeros(1, np.int64)
     if len(points) > 1:
-        tree = linkage(points, method=settings.linkage)
-        labels = fcluster(tree, number, criterion="maxclust")
-    groups = by_first_appearance(labels)
+        groups = cut(linkage(points, method=settings.linkage), number)
     centres = [points[groups == group].mean(0) for group in range(groups.max() + 1)]
     return Clusters(groups, np.stack(centres))

@@ -33,7 +33,7 @@ from clustered_fl.data.shares import by_first_appearance
 from clustered_fl.errors import InputError
 from clustered_fl.groupings.agreement import agreement
 from clustered_fl.groupings.clients import Clients, Found
-from clustered_fl.groupings.distances import same_group
+from clustered_fl.groupings.distances import cut, same_group
 from clustered_fl.options import STRICT
 from clustered_fl.records.relatedness import Relatedness
 
@@ -101,5 +101,5 @@ def joined(distances: np.ndarray, settings: Settings) -> np.ndarray:
         return np.zeros(1, dtype=np.int64)
     tree = linkage(squareform(distances, checks=False), method="weighted")
     if settings.clusters:
-        return by_first_appearance(fcluster(tree, settings.clusters, criterion="maxclust"))
+        return cut(tree, settings.clusters)
     return by_first_appearance(fcluster(tree, settings.threshold, criterion="distance"))

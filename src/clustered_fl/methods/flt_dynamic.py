@@ -54,7 +54,7 @@ def init(engine: Engine, settings: Settings) -> State:
 def round_(state: State, engine: Engine, settings: Settings, number: int) -> Step:
     """Regroup if it is due, train the participants and average related models."""
     if settings.is_due(number, engine.federation.newcomers):
-        _regroup(state, engine, settings.later, number)
+        _regroup(state, engine, settings, number)
     present, related = None, settings.relatedness
     if len(state.grouping) > engine.federation.clients:  # all clients except the replaced ones
         every, related = np.arange(len(engine.federation.train)), settings.later
@@ -65,15 +65,15 @@ def round_(state: State, engine: Engine, settings: Settings, number: int) -> Ste
     return state, rows
 
 
-def _regroup(state: State, engine: Engine, later: np.ndarray, number: int) -> None:
+def _regroup(state: State, engine: Engine, settings: Settings, number: int) -> None:
     """One group per distinct row, which starts with the mean of its clients' former models."""
-    before = state.grouping
+    before, later = state.grouping, settings.later
     state.grouping, state.leaves, models = alike(later), [], []
     for members in state.positions(list(range(len(later)))).values():
         # A group of only newcomers starts with the mean of all models.
         old = [c for c in members if c < len(before)] or list(range(len(before)))
         had = [state.models[before[client]] for client in old]
-        models.append(mean_update(had, engine.federation.sizes[old], "samples"))
+        models.append(mean_update(had, engine.federation.sizes[old], settings.weighting))
         state.leaves.append(len(state.tree))
         state.tree.append(Node(len(state.tree), None, members, round=number))
     state.models, state.peaks = torch.stack(models), [0.0] * len(models)

@@ -139,6 +139,15 @@ EQUAL = {
     "534b15fedb225ed2": [],
     # A branch that could not be reached.
     "799d6571657b6fe7": ["d77e8db9adf36243"],
+    # A dendrogram is cut into as many clusters as are asked for, also where merges are tied; no
+    # published cut was.
+    "546f81ba5bd97f2d": ["5c9d591be51f46d4"],
+    "ceb3491bd82b102a": ["8415b9140b0c91e0"],
+    "34e12455d713f687": ["f9d4cfdd691554d0"],
+    "9e90ce046c998974": [],
+    # Regrouping averages with the weighting of the run; published ones weight by samples.
+    "5cf13f7e9f6aaa0d": ["d0be0ade542a4ec1"],
+    "35deb3758e0e1157": ["e0e970d2a4255aeb"],
 }
 """Digest of a definition -> digests of those it replaced, if they compute the same to rounding.
 
