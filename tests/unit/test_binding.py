@@ -191,7 +191,9 @@ def test_arguments_are_taken_as_they_are_beside_rows():
     assert found == MEASURE | {"of": ["left.two"], "pairs": {"one": ["right.one", "right.aid"]}}
 
 
-@pytest.mark.parametrize("changes", [{}, {"share": 0.5}, {"rows": {"absent": "two"}}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"share": 0.5}, {"rows": {"absent": "two"}}, {"shown": ["left.two"]}]
+)
 def test_another_value_must_change_something(changes):
     with pytest.raises(InputError, match="^unstated size = 5 changes nothing in the measure$"):
         varied(changes)

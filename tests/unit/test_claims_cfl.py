@@ -140,14 +140,32 @@ def test_f6h_asks_for_bipartitions(by_data, at_300, at_500, holds):
     assert (correct, found) == ([at_300, at_500], holds)
 
 
-def test_f6c_growth_is_a_rank_correlation_over_all_four_curves(by_data):
-    assert result("CFL-F6-c", by_data()) == (exactly(smallest_rank_correlation=1.0), True)
+@pytest.mark.parametrize("data", ["mnist", "cifar"])
+def test_f6c_growth_is_a_rank_correlation_over_both_curves(by_data, data):
+    claim = f"CFL-F6-c-{data}"
+    assert result(claim, by_data()) == (exactly(smallest_rank_correlation=1.0), True)
 
 
 def test_f6c_one_falling_curve_refutes(by_data):
     cifar = CIFAR | {"gradient": {100: 0.3, 500: 0.2, 1500: 0.1}}
     expected = exactly(smallest_rank_correlation=-1.0), False
-    assert result("CFL-F6-c", by_data(cifar=cifar)) == expected
+    assert result("CFL-F6-c-cifar", by_data(cifar=cifar)) == expected
+
+
+@pytest.mark.parametrize(("gradient", "holds"), [(0.1, True), (0.3, False), (0.2, False)])
+def test_f6i_the_gap_of_updates_leads_with_few_samples(by_data, gradient, holds):
+    mnist = MNIST | {"gradient": MNIST["gradient"] | {20: gradient}}
+    expected = {"lead in gap": 0.2 - gradient, "weight updates": 0.2, "full gradients": gradient}
+    evidence = by_data(mnist)
+    assert result("CFL-F6-i-mnist", evidence) == (pytest.approx(expected), holds)
+    measured, _ = result("CFL-F6-i-cifar", evidence)
+    assert measured["lead in gap"] == pytest.approx(0.3)
+
+
+def test_f6i_without_these_samples_is_not_measured(by_data):
+    mnist = {"update": {10: 0.1, 30: 0.2}, "gradient": {10: 0.0, 30: 0.1}}
+    measured, _ = result("CFL-F6-i-mnist", by_data(mnist))
+    assert math.isnan(measured["lead in gap"])
 
 
 @pytest.mark.parametrize(
@@ -161,9 +179,8 @@ def test_f6c_one_falling_curve_refutes(by_data):
     ids=["as many", "a wider gap does not count", "later by 400", "never"],
 )
 def test_f6d_counts_samples_until_the_gap_is_positive(by_data, update, gradient, later):
-    """On MNIST updates separate from 20 samples on, gradients from 100 on."""
     evidence = by_data(cifar={"update": update, "gradient": gradient})
-    assert result("CFL-F6-d", evidence) == (exactly(delay_in_samples=later), later <= 0)
+    assert result("CFL-F6-d-cifar", evidence) == (exactly(delay_in_samples=later), later <= 0)
 
 
 def curve(*values: float) -> dict[int, float]:
@@ -206,31 +223,30 @@ def test_f7_shares_of_the_rounds_from_round_10_on(by_round, correct, positive, m
 
 def test_f7c_growth_over_rounds(by_round):
     """Round 0 stands far above all others: were it counted, the correlation would be lower."""
-    assert result("CFL-F7-c", by_round((RISING, RISING), (RISING, RISING))) == (
-        exactly(smallest_rank_correlation=1.0),
-        True,
-    )
+    evidence = by_round((RISING, RISING), (RISING, -RISING))
+    expected = exactly(smallest_rank_correlation=1.0), True
+    assert result("CFL-F7-c-mnist", evidence) == expected
 
 
 def test_f7c_one_falling_curve_refutes(by_round):
     expected = exactly(smallest_rank_correlation=-1.0), False
-    assert result("CFL-F7-c", by_round((RISING, RISING), (RISING, -RISING))) == expected
+    assert result("CFL-F7-c-cifar", by_round((RISING, RISING), (RISING, -RISING))) == expected
 
 
 @pytest.mark.parametrize(
     ("update", "gradient", "later"),
     [
         ([-1, -1, 1, 1], [-1, -1, 1, 1], 0.0),
-        ([-1, 1, 1, 1], [-1, -1, -1, 1], 0.0),
+        ([-1, 1, 1, 1], [-1, -1, -1, 1], -2.0),
         ([-1, -1, -1, 1], [-1, 1, 1, 1], 2.0),
         ([-1, -1, -1, -1], [-1, 1, 1, 1], math.inf),
         ([-1, -1, -1, -1], [-1, -1, -1, -1], 0.0),
     ],
 )
-def test_f7d_worst_delay_over_both_data_sets(by_round, update, gradient, later):
-    """The other data set has no delay, so that a lead of updates counts as none at worst."""
+def test_f7d_delay_of_the_first_positive_gap(by_round, update, gradient, later):
     evidence = by_round(([-1, 1, 1, 1], [-1, 1, 1, 1]), (update, gradient))
-    assert result("CFL-F7-d", evidence) == (exactly(delay_in_rounds=later), later <= 0)
+    assert result("CFL-F7-d-cifar", evidence) == (exactly(delay_in_rounds=later), later <= 0)
+    assert result("CFL-F7-d-mnist", evidence) == (exactly(delay_in_rounds=0.0), True)
 
 
 @pytest.mark.parametrize(("claim", "mnist"), [("CFL-F7-h", True), ("CFL-F7-i", False)])
@@ -373,7 +389,9 @@ def test_norms_have_the_error_of_their_rounds(fig8):
     ("largest", "holds"), [(GROWING, True), (1 - 0.05 * (ROUNDS >= 90), True), (FALLING, False)]
 )
 def test_f8c_end_over_early_compares_the_windows_it_names(fig8, largest, holds):
-    measured, found = result("CFL-F8-c", fig8(VANISHING, norm_rows(FALLING, largest)))
+    evidence = fig8(VANISHING, norm_rows(FALLING, largest))
+    measured, found = result("CFL-F8-c", evidence)
+    assert result("CFL-F8-f", evidence) == (measured, largest is GROWING)
     assert measured == pytest.approx(
         {"max update, end over early": largest[90:].mean() / largest[5:15].mean()}
     )
@@ -496,6 +514,17 @@ def test_f9j_accuracy_and_its_gain_beside_the_ceiling(fig9, accuracy, holds):
     )
 
 
+def test_f9a_a_run_that_never_splits_is_read_at_a_given_round(runs):
+    """At round 50, as if it split there; the gain is since round 30."""
+    scores = tiny.scores({0: [0.0] * 6, 30: [0.17] * 6, 50: [0.2] * 6, 60: [0.9] * 6})
+    rate = {"cfl_fig9_auto_003": {"cfl_fig9_auto_003": (tiny.record(tree=[]), scores)}}
+    claim = variants(LEDGER.claims["CFL-F9-a"])["learning rate = 0.03"]
+    ledger = LEDGER.model_copy(update={"claims": {"CFL-F9-a": claim}})
+    measured, _ = judging.result(ledger, "CFL-F9-a", runs(**rate))
+    assert measured["accuracy"] == pytest.approx(20)
+    assert measured["gain in 20 rounds"] == pytest.approx(3)
+
+
 def test_f9a_a_rising_accuracy_does_not_stagnate(fig9):
     scores = {0: [0.0] * 6, 14: [0.17] * 6, 34: [0.2] * 6}
     measured, holds = result("CFL-F9-a", fig9(scores, tiny.record(tree=LATE)))
@@ -508,8 +537,18 @@ def test_f9a_a_rising_accuracy_does_not_stagnate(fig9):
 )
 def test_f9b_gap_and_correctness_after_fifty_rounds(fig9, gap, correct, holds):
     after = {"gap_update": {49: -gap, 50: gap}, "correct_update": {49: 1 - correct, 50: correct}}
-    expected = exactly(gap=gap, correct_bipartition=correct), holds
-    assert result("CFL-F9-b", fig9(SCORES, rows=tiny.rows(**after))) == expected
+    measured, found = result("CFL-F9-b", fig9(SCORES, rows=tiny.rows(**after)))
+    assert (measured["gap"], measured["correct bipartition"]) == (gap, correct)
+    assert found is holds
+
+
+@pytest.mark.parametrize(("largest", "holds"), [(0.3, True), (0.5, True), (0.7, False)])
+def test_f9k_the_gap_is_compared_with_its_largest_until_then(fig9, largest, holds):
+    after = {"gap_update": {5: largest, 49: 0.2, 50: 0.3, 51: 9.0}}
+    after["correct_update"] = dict.fromkeys(after["gap_update"], 1.0)
+    measured, found = result("CFL-F9-k", fig9(SCORES, rows=tiny.rows(**after)))
+    assert measured["gap over its largest so far"] == pytest.approx(0.3 / largest)
+    assert found is holds
 
 
 def test_f9b_the_error_of_a_gap_is_that_of_one_round_without_the_trend(fig9):
@@ -613,8 +652,11 @@ def test_f9e_every_client_must_double(fig9, first, holds):
     assert result("CFL-F9-e", evidence) == (pytest.approx(expected), holds)
 
 
-def test_f9e_each_client_is_compared_with_itself(runs):
-    """The second client gains least, although the first ends lowest."""
+@pytest.mark.parametrize(
+    ("name", "lowest", "median"), [("CFL-F9-e", 1.2, 2.4), ("CFL-F9-l", 1.5, 2.5)]
+)
+def test_f9e_compares_with_the_mean_and_f9l_with_the_client_itself(runs, name, lowest, median):
+    """The second client gains least, although the first ends lowest; the mean of FedAvg is 0.25."""
     ours, theirs = [0.3, 0.6, 0.6, 0.6, 0.9, 0.9], [0.1, 0.4, 0.3, 0.3, 0.2, 0.2]
     evidence = runs(
         cfl_fig9={"cfl_fig9": (tiny.record(), tiny.scores({10: ours}))},
@@ -622,10 +664,10 @@ def test_f9e_each_client_is_compared_with_itself(runs):
             "cfl_fig9_fedavg": (tiny.record(), tiny.scores({50: theirs, 60: [0.9] * 6}))
         },
     )
-    claim = variants(LEDGER.claims["CFL-F9-e"])["federated averaging = after 50 rounds"]
-    ledger = LEDGER.model_copy(update={"claims": {"CFL-F9-e": claim}})
-    measured, _ = judging.result(ledger, "CFL-F9-e", evidence)
-    assert measured == pytest.approx({"lowest ratio of a client": 1.5, "median": 2.5})
+    claim = variants(LEDGER.claims[name])["federated averaging = after 50 rounds"]
+    ledger = LEDGER.model_copy(update={"claims": {name: claim}})
+    measured, _ = judging.result(ledger, name, evidence)
+    assert measured == pytest.approx({"lowest ratio of a client": lowest, "median": median})
 
 
 @pytest.mark.parametrize(("final", "holds"), [(0.56, True), (0.54, False), (0.66, False)])

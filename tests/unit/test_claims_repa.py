@@ -193,8 +193,9 @@ def test_f1d_correlation_of_wd_at_its_best(evidence, first, second, drifting, ho
 @pytest.mark.parametrize(
     ("repa", "wd", "holds"), [(0.3, 0.5, True), (0.1, 0.5, False), (0.55, 0.5, False)]
 )
-def test_f1b_repa_has_less_but_some(evidence, repa, wd, holds):
-    measured, held = result("REPA-F1-b", evidence(groupings=skew(repa, 0.1, wd)))
+@pytest.mark.parametrize(("claim", "kind"), [("REPA-F1-b", "skew"), ("REPA-F1-b-both", "both")])
+def test_f1b_repa_has_less_but_some(evidence, claim, kind, repa, wd, holds):
+    measured, held = result(claim, evidence(groupings=skew(repa, 0.1, wd, kind)))
     expected = {
         "REPA, SAE": repa,
         "WD, f = 1": 0.1,
@@ -205,16 +206,17 @@ def test_f1b_repa_has_less_but_some(evidence, repa, wd, holds):
     assert held == holds
 
 
+@pytest.mark.parametrize(("claim", "kind"), [("REPA-F1-c", "drift"), ("REPA-F1-c-both", "both")])
 @pytest.mark.parametrize(("repa", "holds"), [(0.3, True), (0.5, False), (0.1, False)])
-def test_f1c_all_are_held_against_one_judge(evidence, repa, holds):
+def test_f1c_all_are_held_against_one_judge(evidence, claim, kind, repa, holds):
     judge = symmetric(9)
-    names = {"repa_groups_cifar_drift_sae": repa}
-    names |= {"wd_groups_cifar_drift_f1": 0.4, "wd_groups_cifar_drift_f2": 0.1}
+    names = {f"repa_groups_cifar_{kind}_sae": repa}
+    names |= {f"wd_groups_cifar_{kind}_f1": 0.4, f"wd_groups_cifar_{kind}_f2": 0.1}
     made = {name: {"table": cosines(judge, {5: 0.0, 10: best})} for name, best in names.items()}
     # What other groupings say of the pipelines does not count.
-    made["repa_groups_cifar_drift_sae"]["table"] += pairs("similarity", symmetric(3))
-    made["repa_groups_cifar_drift_clf"] = {"table": pairs("similarity", judge)}
-    measured, held = result("REPA-F1-c", evidence(groupings=made))
+    made[f"repa_groups_cifar_{kind}_sae"]["table"] += pairs("similarity", symmetric(3))
+    made[f"repa_groups_cifar_{kind}_clf"] = {"table": pairs("similarity", judge)}
+    measured, held = result(claim, evidence(groupings=made))
     expected = {
         "lead in correlation": 0.4 - repa,
         "REPA, SAE": repa,
@@ -319,7 +321,8 @@ def mixed(seed: int) -> np.ndarray:
 @pytest.mark.parametrize("knows", [True, False])
 def test_f2a_f2d_share_of_what_counts_give(evidence, knows):
     made = evidence(groupings=two(PURE if knows else mixed(0), mixed(1)))
-    for claim, name in {"REPA-F2-a": "least ratio", "REPA-F2-d": "largest ratio"}.items():
+    names = {"REPA-F2-a": "ratio", "REPA-F2-g": "least ratio", "REPA-F2-d": "largest ratio"}
+    for claim, name in names.items():
         measured, held = result(claim, made)
         assert held == knows
         assert (measured[name] == pytest.approx(1)) == knows
@@ -327,10 +330,10 @@ def test_f2a_f2d_share_of_what_counts_give(evidence, knows):
 
 @pytest.mark.parametrize("knows", [True, False])
 def test_f2e_share_of_wd(evidence, knows):
-    measured, held = result(
-        "REPA-F2-e", evidence(groupings=two(mixed(1), PURE if knows else mixed(0)))
-    )
-    assert (measured["ratio"] == pytest.approx(1)) == knows == held
+    made = evidence(groupings=two(mixed(1), PURE if knows else mixed(0)))
+    for claim in ("REPA-F2-e", "REPA-F2-h"):
+        measured, held = result(claim, made)
+        assert (measured["ratio"] == pytest.approx(1)) == knows == held
 
 
 def test_f2d_one_number_of_clusters_is_enough(evidence):
@@ -472,18 +475,28 @@ def unit(**shares: tuple[float, float, float]) -> dict[str, dict]:
     }
 
 
+def with_unit_vectors(claim: str, evidence: Evidence) -> tuple[dict[str, float], bool]:
+    """What a claim measures with L2-normalised vectors, and whether it holds."""
+    varied = variants(LEDGER.claims[claim])["vectors = L2-normalised"]
+    return result_of(LEDGER.model_copy(update={"claims": {claim: varied}}), claim, evidence)
+
+
 @pytest.mark.parametrize(("drift", "holds"), [(0.3, True), (0.4, False)])
-def test_t1b_code(evidence, drift, holds):
-    measured, held = result("REPA-T1-b-code", evidence(groupings=unit(f1=(0.1, 0.1, drift))))
-    assert measured == pytest.approx({"WD, f = 1": drift})
+def test_t1b_with_normalised_vectors(evidence, drift, holds):
+    made = evidence(groupings=unit(f1=(0.1, 0.1, drift), f2=(0.1, 0.1, 0.2)))
+    measured, held = with_unit_vectors("REPA-T1-b", made)
+    assert {name: measured[name] for name in LEDGER.claims["REPA-T1-b"].holds_if} == (
+        pytest.approx({"WD, f = 1": drift, "WD, f = 2": 0.2})
+    )
     assert held == holds
 
 
 @pytest.mark.parametrize(("drift", "holds"), [(0.3, True), (0.9, False)])
-def test_t1c_code(evidence, drift, holds):
-    made = evidence(groupings=unit(sae=(0.7, 0.75, 0.8), f1=(0.5, 0.6, drift)))
-    measured, held = result("REPA-T1-c-code", made)
-    assert measured == pytest.approx(in_kinds(0.2, 0.15, 0.8 - drift, ", over WD, f = 1"))
+def test_t1c_with_normalised_vectors(evidence, drift, holds):
+    made = evidence(groupings=unit(sae=(0.7, 0.75, 0.8), f1=(0.5, 0.6, drift), f2=(0.1,) * 3))
+    measured, held = with_unit_vectors("REPA-T1-c-drift", made)
+    leads = {"over WD, f = 1": 0.8 - drift, "over WD, f = 2": 0.7}
+    assert measured == pytest.approx({f"Concept drift, {name}": v for name, v in leads.items()})
     assert held == holds
 
 
@@ -704,7 +717,8 @@ def test_f4a_best_number_for_wd(evidence, two, holds):
     values = {f"wd{k}_prox": (60, level) for k, level in held_out.items()}
     measured, held = result("REPA-F4-a", femnist(evidence, values))
     leads = {f"2 over {k}": two - held_out[k] for k in (5, 10, 20)}
-    assert measured == pytest.approx(leads | {f"k = {k}": own for k, own in held_out.items()})
+    shown = {f"accuracy, k = {k}": own for k, own in held_out.items()}
+    assert measured == pytest.approx(leads | shown)
     assert held == holds
 
 

@@ -1,9 +1,12 @@
 """Agreement over seeds, and how block-like a relatedness is, against loops over pairs."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
 import tiny_groupings as tiny
+from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.decomposition import PCA
 from tiny_groupings import trial
 
@@ -80,6 +83,26 @@ def test_ward_brings_shuffled_blocks_together():
     assert tree.shape == (19, 4)
     changes = np.count_nonzero(np.diff(groups[order]))
     assert changes == 3
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 10])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_largest_gap_counts_noisy_blocks(number, seed):
+    """As many clusters as the cut halfway up the widest range of heights leaves."""
+    generator = np.random.default_rng(seed)
+    truth = generator.permutation(np.repeat(np.arange(number), 12))
+    noise = np.triu(generator.random((len(truth),) * 2) < 0.03, 1)
+    related = (truth[:, None] == truth) ^ (noise | noise.T)
+    assert recovery.largest_gap(related) == number
+    tree = linkage(related.astype(float), method="ward")
+    heights = sorted(tree[:, 2])
+    low, high = max(pairwise(heights), key=lambda pair: pair[1] - pair[0])
+    assert len(set(fcluster(tree, (low + high) / 2, criterion="distance"))) == number
+
+
+@pytest.mark.parametrize("clients", [1, 2])
+def test_one_or_two_clients_have_no_gap(clients):
+    assert recovery.largest_gap(np.eye(clients)) == clients
 
 
 def test_principal_components_are_those_of_scikit_learn_up_to_sign():

@@ -15,6 +15,8 @@ GENERAL = "measures"
 SECTIONS = ("runs", "groupings", "studies")
 ROWS = "rows"
 """Key of an unstated value that replaces rows in place of whole arguments."""
+SHOWN = ("shown", "beside")
+"""Arguments of measures that add numbers for the reader and change none that is judged."""
 OF_A_CELL = {"runs": "run", "groupings": "grouping"}
 
 
@@ -55,16 +57,21 @@ def variants(claim: Claim) -> dict[str, Claim]:
 
     Returns:
         Setting and value, "" for the ledger's own -> the claim on the runs with it.
-    Raises: InputError if a value changes nothing.
+    Raises: InputError if a value changes nothing that is judged.
     """
     found = {"": claim}
     for setting, values in claim.unstated.items():
         for value, changes in values.items():
             measure = _varied(claim.measure, changes)
-            if measure == claim.measure:
+            if _judged(measure) == _judged(claim.measure):
                 raise InputError(f"unstated {setting} = {value} changes nothing in the measure")
             found[f"{setting} = {value}"] = claim.model_copy(update={"measure": measure})
     return found
+
+
+def _judged(measure: Mapping[str, Any]) -> dict[str, Any]:
+    """A measure without the arguments that only add numbers for the reader."""
+    return {key: value for key, value in measure.items() if key not in SHOWN}
 
 
 def _varied(measure: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -108,24 +108,28 @@ def hierarchy(evidence: Evidence, of: Run) -> Measured:
     return {"impure leaves": float(len(impure)), "broken nodes": float(len(broken))}
 
 
-def accuracy_before_splits(evidence: Evidence, of: Run, rounds: int) -> Measured:
+def accuracy_before_splits(
+    evidence: Evidence, of: Run, rounds: int, at: int | None = None
+) -> Measured:
     """Mean accuracy at the first split, its gain before, and what one model could still gain.
 
     Args:
         rounds: before the split, over which the gain is measured.
+        at: round that is taken for the first split; None for the run's own.
     """
     run = evidence.run(of)
-    scores, at = run.scores(), _first_split(run)
+    scores, at = run.scores(), _first_split(run) if at is None else at
     accuracy, before = (float(_scores_at(scores, each).mean()) for each in (at, at - rounds))
     room = 100 * agreement.ceiling(run.record) - accuracy
-    gain = {f"gain in {rounds} rounds": accuracy - before}
-    return {"accuracy": run.tested(accuracy)} | gain | {"room below ceiling": room}
+    level = run.tested(accuracy)
+    gain = {f"gain in {rounds} rounds": level - run.tested(before)}
+    return {"accuracy": level} | gain | {"room below ceiling": room}
 
 
 def gap_after(evidence: Evidence, of: Run, rounds: int) -> Measured:
-    """Gap of all clients after some rounds, and whether their bipartition is correct.
+    """Gap of all clients after some rounds, whether their bipartition is correct, and the trend.
 
-    NaN if they were split before.
+    The trend is the gap divided by the largest one until then. NaN if they were split before.
 
     The gap's error is that of a single round. It is estimated from the differences between
     successive rounds, in which the trend has no part (von Neumann et al. 1941).
@@ -136,9 +140,11 @@ def gap_after(evidence: Evidence, of: Run, rounds: int) -> Measured:
     run = evidence.run(of)
     gaps, correct = (run.group_metric(f"{name}_update").loc[:rounds] for name in ("gap", "correct"))
     error = float(np.sqrt((gaps.tail(10).diff() ** 2).mean() / 2))
+    gap = Estimate(gaps.get(rounds, np.nan), error)
     return {
-        "gap": Estimate(gaps.get(rounds, np.nan), error),
+        "gap": gap,
         "correct bipartition": float(correct.get(rounds, np.nan)),
+        "gap over its largest so far": gap / float(gaps.max()),
     }
 
 
@@ -184,14 +190,19 @@ def over_fedavg(evidence: Evidence, cfl: Run, fedavg: Run) -> Measured:
     return found | {"ratio": found["CFL"] / theirs, "highest ratio of a client": most}
 
 
-def times_fedavg(evidence: Evidence, cfl: Run, fedavg: Run, after: int | None = None) -> Measured:
-    """Least and median ratio of a client's final accuracy to its own accuracy with FedAvg.
+def times_fedavg(
+    evidence: Evidence, cfl: Run, fedavg: Run, after: int | None = None, own: bool = False
+) -> Measured:
+    """Smallest and median ratio of a client's final accuracy to that of FedAvg.
 
     Args:
         after: rounds of FedAvg; None for all.
+        own: compare with the client's own accuracy under FedAvg, not with the mean over clients.
     """
     run, other = evidence.run(cfl), evidence.run(fedavg)
     theirs = _scores_at(other.scores(), np.inf if after is None else after)
+    if not own:
+        theirs = pd.Series(theirs.mean(), theirs.index)
     pairs = zip(run.scores().iloc[-1], theirs, strict=True)
     ratios = [run.tested(ours) / other.tested(their) for ours, their in pairs]
     return {"lowest ratio of a client": min(ratios), "median": median(ratios)}

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
@@ -44,6 +45,20 @@ def with_samples(evidence: Evidence, of: list[Run], samples: list[int]) -> Measu
     found = _scores(evidence, of, "samples").reindex(samples)
     found = found.rename(columns={"correct": "correct bipartition"})
     return {f"{key} at {n} samples": float(found[key][n]) for n in samples for key in found}
+
+
+def lead_with_samples(evidence: Evidence, of: list[Run], samples: int) -> Measured:
+    """Gap of weight updates less that of full gradients, for one number of samples per client.
+
+    Args:
+        of: runs of one column of a table.
+    """
+    (gaps,) = _gaps(evidence, of, "samples")
+    table = gaps.pivot_table(index="samples", columns="similarity", values="gap")
+    found = {name: float(table[name].get(samples, np.nan)) for name in SIMILARITIES}
+    return {"lead in gap": found["update"] - found["gradient"]} | {
+        SIMILARITIES[name]: gap for name, gap in found.items()
+    }
 
 
 def from_round(

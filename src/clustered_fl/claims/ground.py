@@ -87,18 +87,21 @@ def agreement(
     return {"agreement": TAKE[take](found.values())} | found
 
 
-def surplus_of_the_worst(evidence: Evidence, of: list[Run], over: list[Run]) -> Measured:
+def surplus_of_the_worst(
+    evidence: Evidence, of: list[Run], over: list[Run], rounds: float = np.inf
+) -> Measured:
     """Lead for the worst tenth of clients minus that for the mean, in each column of the table.
 
     Args:
         over: the others, one in each column.
+        rounds: budget after which both are compared; all of a run with fewer.
     """
     rivals = {evidence.label(run).column: run for run in over}
     found = {}
     for run in of:
         column = evidence.label(run).column
         each = (evidence.run(name).accuracies for name in (run, rivals[column]))
-        both = [at_budget(accuracies).to_numpy() for accuracies in each]
+        both = [at_budget(accuracies, rounds).to_numpy() for accuracies in each]
         found[column] = jackknife(partial(_surplus, *both), range(len(both[0])))
     return {"least surplus": min(found.values())} | found
 

@@ -61,6 +61,12 @@ class Estimate(float):
         return Estimate(abs(float(self)), self.error)
 
 
+def average(values: Sequence[float]) -> Estimate:
+    """The mean of numbers, with the error of independent ones."""
+    errors = [error_of(value) for value in values]
+    return Estimate(sum(values) / len(values), float(np.linalg.norm(errors)) / len(values))
+
+
 def over_rounds(values: pd.Series) -> Estimate:
     """The mean of rounds, with its standard error by batch means, about sqrt(n) of n rounds each.
 

@@ -15,14 +15,15 @@ from pydantic import BaseModel, ConfigDict
 
 from clustered_fl.claims.bounds import Measured
 from clustered_fl.claims.evidence import Evidence
-from clustered_fl.claims.judging import Estimate, jackknife, since_last_test
+from clustered_fl.claims.judging import Estimate, average, jackknife, since_last_test
 from clustered_fl.claims.leads import TAKE, Take, leads, of_one_column
 from clustered_fl.claims.names import Grouping, Run, Study
 from clustered_fl.metrics import accuracy as scores
 from clustered_fl.metrics import agreement as partitions
 
-Summary = Literal["least lead", "largest lead", "largest difference", "growth"]
+Summary = Literal["mean lead", "least lead", "largest lead", "largest difference", "growth"]
 SUMMARIES = {
+    "mean lead": average,
     "least lead": min,
     "largest lead": max,
     "largest difference": lambda values: max(map(abs, values)),
@@ -89,7 +90,7 @@ def differences(
     Args:
         shares: fractions of each run's rounds after which both are compared.
         equal_rounds: compare both at the last round of the shorter run.
-        also: extremes of all leads, or their growth, from the first lead to the last.
+        also: mean or extremes of all leads, or their growth, from the first lead to the last.
     """
     found = {}
     for (name, pair), share in product(pairs.items(), shares):
@@ -106,7 +107,7 @@ def gained(evidence: Evidence, of: Run, after: int) -> Measured:
     """Points that a run gains late.
 
     Args:
-        after: rounds from which on gains count.
+        after: number of rounds after which gains count.
     """
     early, end = accuracy_of(evidence, of, after), accuracy_of(evidence, of)
     return {"points gained later": end - early, f"accuracy after {after} rounds": early}

@@ -18,7 +18,7 @@ Grouping = Annotated[str, Refers("groupings")]
 Study = Annotated[str, Refers("studies")]
 
 ARGUMENTS = {
-    "of": "entries to measure; those of interest, if there is a comparison",
+    "of": "entries to measure; in a comparison, the entries of interest",
     "over": "entries to compare with",
     "to": "entry to compare with",
     "pairs": "name of a comparison -> run of interest and run to compare with",

@@ -41,7 +41,7 @@ class Settings:
 
     Attributes:
         clusters: k of k-means.
-        directions: singular vectors with which updates are compared; None: as many as clusters.
+        directions: number of singular vectors to compare updates with; None: one per cluster.
         training: of every client.
     """
 

@@ -1,7 +1,7 @@
-"""Random groups of equal size: a control that shows what splitting clients does by itself.
+"""Random groups of equal size: a control that isolates the effect of splitting the clients.
 
-A control, not a method. A gain of random groups over FedAvg is one that smaller groups bring, and
-a clustering must gain more. Clients that come later join random groups too.
+This is a control, not a method. A gain of random groups over FedAvg is due to smaller groups alone,
+and a clustering must gain more. Clients that come later join random groups too.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What readers call datasets and networks; records have their names in the configuration.
+"""Display names of datasets and networks; records use the names in the configuration.
 
 A name without a title, such as that of an added dataset, is its own title. Titles are here and not
 in `config/datasets.yaml`, because notebooks and measures read no configuration.

@@ -139,7 +139,7 @@ def le_net(channels: int, side: int, classes: int) -> ConvNet:
 def three_conv_net(channels: int, side: int, classes: int) -> ThreeConvNet:
     """32, 64 and 64 filters, one hidden layer of 64: 122,570 parameters for CIFAR-10.
 
-    The other interpretation of "five-layer convolutional", which tests whether the choice of
-    `le_net` matters (CFL, section V-C).
+    The other interpretation of "five-layer convolutional" (CFL, section V-C), for runs of your own:
+    no published run trains it.
     """
     return ThreeConvNet(channels, side, (32, 64, 64), 64, classes)

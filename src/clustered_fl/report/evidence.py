@@ -35,7 +35,7 @@ Files = Callable[[str], dict[str, Path]]
 def gather(
     ledger: Ledger, records: Records, verdicts: list[Verdict] | None, files: Files, scale: Scale
 ) -> PaperEntry:
-    """Everything that there is to show of a paper; what is absent stays absent.
+    """Everything that a report shows of a paper; missing results are left out.
 
     Args:
         verdicts: on its claims; None if there are none.

@@ -24,9 +24,9 @@ LIMIT_MB, LIMIT_FILES = 35, 400
 
 
 def publish(scope: Scope, out: Path) -> Iterator[str]:
-    """Write each paper's folder and the pages about all of them, in the place of former ones.
+    """Write each paper's folder and the pages about all of them, replacing any previous ones.
 
-    All of `out` is replaced at once, so that it never holds half of it. Records accumulate: those
+    `out` is replaced as a whole, so it is never half-written. Records accumulate: those
     that are published stay, such as seeds that other machines trained, and new ones are added.
 
     Args:
@@ -54,7 +54,7 @@ def publish(scope: Scope, out: Path) -> Iterator[str]:
 
 
 def renew(scope: Scope, out: Path) -> Iterator[str]:
-    """Write all pages anew, of what is published: no record, number, picture or verdict changes.
+    """Rewrite all published pages; no record, number, picture or verdict changes.
 
     Executed notebooks are added where an artefact was redrawn here with the numbers that are
     published. It yields and takes what `publish` does.

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.cluster.hierarchy import leaves_list, linkage
 from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
 from sklearn.metrics import silhouette_score
 
 from clustered_fl.records import index
@@ -53,6 +54,18 @@ def agreements(groupings: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def largest_gap(related: np.ndarray) -> int:
+    """Number of Ward's clusters below the largest gap between two merges of `related` [M, M].
+
+    Heights of the M - 1 merges ascend; after the i-th, M - i clusters are left. At least two: the
+    gap above the last merge is infinite. One client is one cluster.
+    """
+    if len(related) < 3:
+        return len(related)
+    heights = linkage(related.astype(np.float64), method="ward")[:, 2]
+    return len(related) - 1 - int(np.argmax(np.diff(heights)))
+
+
 def density(related: np.ndarray) -> float:
     """Fraction of all pairs of clients that are `related` [M, M]."""
     return float((related[np.triu_indices(len(related), 1)] > 0).mean())
@@ -71,15 +84,8 @@ def ward_tree(related: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def principal(vectors: np.ndarray, dimensions: int) -> np.ndarray:
-    """Scores [n, dimensions] of `vectors` [n, e] on principal components.
-
-    Signs are chosen so that the largest loading is positive.
-    """
-    centred = vectors.astype(np.float64) - vectors.mean(0)
-    loadings = np.linalg.svd(centred, full_matrices=False)[2][:dimensions]
-    largest = np.abs(loadings).argmax(1)
-    signs = np.sign(loadings[np.arange(len(loadings)), largest])
-    return centred @ (loadings * signs[:, None]).T
+    """Scores [n, dimensions] of `vectors` [n, e] on principal components, exact and with one sign."""
+    return PCA(dimensions, svd_solver="full").fit_transform(vectors.astype(np.float64))
 
 
 def layouts(found: Relatedness) -> dict[str, np.ndarray]:

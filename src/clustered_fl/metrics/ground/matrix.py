@@ -79,7 +79,7 @@ def _gains(cells: Sequence[Cell], scores: Sequence[pd.Series], baseline: str) ->
 
 
 def _by_seed(cell: Cell, records: pd.DataFrame) -> pd.DataFrame:
-    """What a run has brought and cost, by seed: columns `OF_RUNS`."""
+    """Results and costs of a run, by seed: columns `OF_RUNS`."""
     found = {}
     for _, seed, folder in index.each(index.chosen(records, "run", cell["run"])):
         scores = accuracy.client_scores(folder)

@@ -1,4 +1,4 @@
-"""What clients and server have sent each other, counted from what was trained and not estimated.
+"""Traffic between clients and server, counted from the recorded training rather than estimated.
 
 A number takes four bytes. The ledger states what a method sends per round and before the first
 (`clustered_fl.ledger.tables.Traffic`), records the size of a model and each round's participants.
