@@ -133,7 +133,7 @@ def test_the_small_ledger_passes(checked):
         (
             "runs/one/dataset",
             "mnits",
-            "run one at scale demo: there is no dataset 'mnits'; allowed",
+            "run one at scale demo: there is no dataset 'mnits'; choose from",
         ),
         ("encoders/code/dataset", "mnits", "encoder code at scale demo: there is no dataset 'mni"),
         (

@@ -602,6 +602,16 @@ OTHER = CLIENTS["federation"] | {"clients": 6}
             {"federation": {"groups": 3}},
             "run one at scale paper has another federation than its grouping related",
         ),
+        (
+            "runs/one/seeds",
+            {"demo": [0, 2, 1]},
+            "run one at scale demo has the seed 1, which its grouping related lacks; it has 0",
+        ),
+        (
+            "runs/one/seeds",
+            {"demo": [0], "desktop": [3]},
+            "run one at scale desktop has the seed 3, which its grouping related lacks; it has n",
+        ),
         ("runs/one/grouping", "two", "one names grouping 'two', which does not exist"),
         ("groupings/related/encoder", "two", "related names encoder 'two', which does not exist"),
         ("groupings/related/seed", 1, "has no key 'groupings.related.seed'; allowed are dataset,"),

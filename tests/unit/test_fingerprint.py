@@ -179,7 +179,7 @@ def test_every_equal_definition_is_part_of_a_fingerprint(monkeypatch):
         plan = Plan(Settings(scale=scale, archive=False), LEDGERS)
         for code in {entry.code for kind in plan.kinds for entry in kind.entries.values()}:
             fingerprint(*code)
-        for module in {each["federation"]["kind"] for each in plan.clients.known.values()}:
+        for module in {each["federation"]["kind"] for each in plan.federations.known.values()}:
             fingerprint("clustered_fl.data.partitions:build_federation", partition_module(module))
         plan.claims_code()
     assert asked.unused == set()

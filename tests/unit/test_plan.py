@@ -326,10 +326,11 @@ def test_clients_that_differ_have_files_of_their_own(small, place, value):
 def test_a_federation_is_made_of_its_dataset_by_its_settings_and_its_code(small):
     plan = small(changed("runs/one/federation", {"kind": "iid", "clients": 5}))
     one, network = (clients_of(plan, name) for name in ("one", "network"))
-    assert json.loads(plan.clients.settings(one)) == {"kind": "iid", "clients": 5}
-    assert json.loads(plan.clients.settings(network)) == RUN["federation"]
-    assert plan.clients.source(one) == plan.clients.divided(one) == "data/builtin/mnist.safetensors"
-    assert plan.clients.code(one) != plan.clients.code(network)
+    assert json.loads(plan.federations.settings(one)) == {"kind": "iid", "clients": 5}
+    assert json.loads(plan.federations.settings(network)) == RUN["federation"]
+    of_one = plan.federations.source(one), plan.federations.divided(one)
+    assert {*of_one} == {"data/builtin/mnist.safetensors"}
+    assert plan.federations.code(one) != plan.federations.code(network)
 
 
 @pytest.mark.parametrize(
@@ -343,8 +344,8 @@ def test_clients_with_images_of_their_own_have_a_dataset_of_their_own(small, fed
     plan = small(changed("runs/one/federation", federation))
     wildcards = clients_of(plan, "one", 1)
     own = f"data/builtin/drift/{wildcards.clients}/seed1.safetensors"
-    assert (plan.dataset(of("one", 1)), plan.clients.divided(wildcards)) == ([own], own)
-    assert plan.clients.source(wildcards) == "data/builtin/mnist.safetensors"
+    assert (plan.dataset(of("one", 1)), plan.federations.divided(wildcards)) == ([own], own)
+    assert plan.federations.source(wildcards) == "data/builtin/mnist.safetensors"
 
 
 # ---- What a change of code runs again ------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What a finished job asks for: nothing that is gone, unless it runs again."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from clustered_fl.workflow.plan import Plan
 
 DATA = "data/builtin/mnist.safetensors"
 RUN, CODE, GROUPS = Key("run", "one", 0), Key("encoder", "code", 0), Key("grouping", "groups", 0)
+TOY = Key("study", "toy", 0)
 
 
 def of(key: Key) -> SimpleNamespace:
@@ -101,15 +103,45 @@ def test_a_job_that_is_forced_asks_for_its_data_as_does_what_rests_on_it(planned
 
 
 def test_snakemake_is_asked_by_three_options():
-    def asked(**options) -> set[str]:
+    def asked(**options) -> tuple[bool, set[str]]:
         given = {"forcerun": set(), "forceall": False, "forcetargets": False, "targets": {"x/y"}}
-        settings = SimpleNamespace(**given | options)
-        return set(invocation(SimpleNamespace(dag_settings=settings)).forced())
+        found = invocation(SimpleNamespace(dag_settings=SimpleNamespace(**given | options)))
+        return found.everything(), set(found.forced())
 
-    assert asked() == set()
-    assert asked(forcerun={"train"}) == {"train"}
-    assert asked(forcetargets=True) == {"x/y"}
-    assert asked(forceall=True) == {"train", "grouping", "encoder"}
+    assert asked() == (False, set())
+    assert asked(forcerun={"train"}) == (False, {"train"})
+    assert asked(forcetargets=True) == (False, {"x/y"})
+    assert asked(forceall=True) == (True, set())
+
+
+@pytest.mark.parametrize(
+    ("asked", "computed"),
+    [
+        (Invocation(everything=lambda: True), {RUN, CODE, GROUPS, TOY}),
+        (Invocation(forced=lambda: ["study_toy"]), {TOY}),
+        (Invocation(forced=lambda: ["results/demo/studies/toy/seed0/points.parquet"]), {TOY}),
+        (Invocation(forced=lambda: ["study_other", "study", "toy", "small_fig"]), set()),
+        (Invocation(forced=lambda: ["encoder"]), {CODE, GROUPS}),
+    ],
+    ids=["everything", "the rule", "a file", "others", "what others rest on"],
+)
+def test_a_record_of_other_code_is_no_obstacle_to_making_it_again(
+    planned, tmp_path, asked, computed
+):
+    """Snakemake has forgotten what all of them were made with."""
+    keys = (RUN, CODE, GROUPS, TOY)
+    for key in keys:
+        folder(planned(), key).mkdir(parents=True, exist_ok=True)
+        write_json(folder(planned(), key) / "record.json", {"identity": "of other code"})
+    forgotten = replace(asked, remembered=lambda file: None)
+    plan = Plan(Settings(archive=False), tmp_path, invocation=forgotten)
+    refused = set()
+    for key in keys:
+        try:
+            plan.identity(of(key))
+        except InputError:
+            refused.add(key)
+    assert refused == {*keys} - computed
 
 
 @pytest.mark.parametrize(

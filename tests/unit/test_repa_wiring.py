@@ -16,7 +16,7 @@ from clustered_fl.data.transforms import drifted
 from clustered_fl.ledger.reading import load_ledger
 from clustered_fl.ledger.settings import Settings
 from clustered_fl.models import model_entry
-from clustered_fl.workflow import clients
+from clustered_fl.workflow import federations as of_plan
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.plan import Plan
 
@@ -118,6 +118,16 @@ ONE = "grouping groups at scale demo"
             "run clustered at scale demo has another dataset than",
         ),
         (
+            "runs/encoder/seeds",
+            {"demo": [1]},
+            f"{ONE} has the seed 0, which its profiler encoder lacks; it has 1",
+        ),
+        (
+            "runs/encoder/seeds",
+            {"demo": []},
+            f"{ONE} has the seed 0, which its profiler encoder lacks; it has none",
+        ),
+        (
             "groupings/groups/scales",
             {"demo": {"profiler": "absent"}},
             f"{ONE}: profiler 'absent' must be a run without a sweep",
@@ -131,6 +141,13 @@ ONE = "grouping groups at scale demo"
 )
 def test_profilers_that_cannot_be_are_told(write, place, value, line):
     assert refusal(write(changed(place, value))).startswith(line)
+
+
+def test_a_profiler_may_have_more_seeds_than_its_grouping_and_that_than_its_runs(write):
+    content = changed("runs/clustered/seeds", {"demo": [1]})
+    content["groupings"]["groups"]["seeds"] = {"demo": [1, 0]}
+    content["runs"]["encoder"]["seeds"] = {"demo": [0, 1, 2], "paper": [0]}
+    load_ledger(write(content))
 
 
 def test_one_network_is_enough(write):
@@ -173,16 +190,16 @@ def test_same_clients_share_their_drifted_images(plan):
     start, key, seed = first.rsplit("/", 2)
     assert (start, seed) == ("data/builtin/drift", "seed1.safetensors")
     clients = SimpleNamespace(clients=key, seed="1")
-    assert plan.clients.source(clients) == "data/builtin/cifar10.safetensors"
-    assert json.loads(plan.clients.settings(clients)) == DRIFTING
-    assert len(plan.clients.images_code(clients)) == 16
+    assert plan.federations.source(clients) == "data/builtin/cifar10.safetensors"
+    assert json.loads(plan.federations.settings(clients)) == DRIFTING
+    assert len(plan.federations.images_code(clients)) == 16
 
 
 def test_other_code_of_drift_is_another_identity_of_what_trains_on_it(write, monkeypatch):
     """Archived records are then not taken; the first code adds nothing to an identity."""
     parts = []
-    for first in (fingerprint(*clients.IMAGES), "that of other code"):
-        monkeypatch.setattr(clients, "FIRST", first)
+    for first in (fingerprint(*of_plan.IMAGES), "that of other code"):
+        monkeypatch.setattr(of_plan, "FIRST", first)
         plan = Plan(Settings(papers=["cfl"], archive=False), write(LEDGER).parent)
         parts.append({n: e.partition for kind in plan.kinds for n, e in kind.entries.items()})
     changed = {name for name in parts[0] if parts[0][name] != parts[1][name]}

@@ -5,7 +5,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from clustered_fl.errors import InputError
 from clustered_fl.methods.groups import bipartition, cosine_similarity, is_correct
 from clustered_fl.randomness import generator
 from clustered_fl.theory.cfl import criteria, lemmas, linkage, projections, theorem
@@ -264,17 +263,3 @@ def test_cut_of_two_clients():
     cuts = weakest_links(np.array([[[1.0, 0.3], [0.3, 1.0]]]))
     assert cuts.similarity.tolist() == [0.3]
     assert cuts.first.tolist() == [[True, False]]
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"starts": 0}, "setting starts is 0, but at least 1 is needed"),
-        ({"steps": -1}, "setting steps is -1"),
-        ({"groups": [1, 2]}, "setting groups is 1, but at least 2 is needed"),
-        ({"orthonormal_dimension": 1}, "setting orthonormal_dimension is 1"),
-    ],
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        theorem_checks(0, **settings)

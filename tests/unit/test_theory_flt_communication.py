@@ -191,8 +191,3 @@ def test_scenarios_of_a_ledger_are_checked():
     ]:
         with pytest.raises(InputError, match=message):
             call(communication, "study", {"scenarios": [given | wrong]}, seed=0)
-
-
-def test_bad_settings_are_refused():
-    with pytest.raises(InputError, match="setting centres is 0, but at least 1 is needed"):
-        communication(0, centres=0)

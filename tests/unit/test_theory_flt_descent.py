@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 from clustered_fl.theory.flt import descent as theorem_2
+from clustered_fl.theory.flt.averaging_code import plain_average
 from clustered_fl.theory.flt.descent import bracket, compared, descent, largest_step, movement, star
 from clustered_fl.theory.flt.quadratics import (
     CASES,
@@ -15,7 +15,6 @@ from clustered_fl.theory.flt.quadratics import (
     first_models,
     quadratics,
     relatedness,
-    row_normalised,
 )
 
 HOLDS = ("theorem_2_matched", "theorem_2_mismatched")
@@ -77,7 +76,7 @@ def federation(case, seed=5):
     """One federation of six clients and two parameters, drawn as the study draws it."""
     random = generator(seed, "x")
     costs = quadratics(random, 1, GROUP, 2)
-    averaging = row_normalised(relatedness(random, CASES[case].averaging, 1, GROUP))
+    averaging = plain_average(relatedness(random, CASES[case].averaging, 1, GROUP), np.ones(6))
     return random, costs, averaging, first_models(random, CASES[case].start, costs)
 
 
@@ -164,14 +163,14 @@ def test_relatedness_of_every_kind():
         assert set(np.unique(related)) == {0, 1}
         assert (related == related.swapaxes(1, 2)).all()
         assert (np.diagonal(related, axis1=1, axis2=2) == 1).all()
-        np.testing.assert_allclose(row_normalised(related).sum(axis=2), 1)
+        np.testing.assert_allclose(plain_average(related, np.ones(6)).sum(axis=2), 1)
     assert (own == (GROUP[:, None] == GROUP[None, :])).all()
     assert (others.sum(axis=2) == 3).all()
     assert (others != own).any(axis=(1, 2)).mean() > 0.5
     # Averaging twice within groups is averaging once; over relatives it is not.
     for related, projects in [(own, True), (others, True), (overlapping, False)]:
-        twice = row_normalised(related) @ row_normalised(related)
-        assert np.allclose(twice, row_normalised(related)) == projects
+        once = plain_average(related, np.ones(6))
+        assert np.allclose(once @ once, once) == projects
 
 
 def test_starts():
@@ -184,7 +183,7 @@ def test_starts():
 
 
 def test_step_of_groups_is_the_golden_ratio():
-    averaging = row_normalised(relatedness(generator(0, "x"), "own", 1, GROUP))
+    averaging = plain_average(relatedness(generator(0, "x"), "own", 1, GROUP), np.ones(6))
     assert movement(averaging) == pytest.approx(1)
     assert largest_step(np.array([2.0]), movement(averaging)) == pytest.approx(0.618034 / 2)
     assert largest_step(np.array([2.0]), np.array([0.0])) == pytest.approx(1 / 2)
@@ -221,18 +220,3 @@ def test_star_is_dragged_to_the_mean_weighted_by_relatives():
     # The hub has 5 relatives, the others 2 each, themselves counted.
     assert last.hub == pytest.approx(5 / 13, abs=0.002)
     assert last.cost > 0.4
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"federations": 0}, "setting federations is 0, but at least 1 is needed"),
-        ({"groups": 5}, "setting clients is 4, but at least 5 is needed"),
-        ({"shapes": [(4, 0)]}, "setting dimension is 0"),
-        ({"star_clients": 2}, "setting star_clients is 2, but at least 3 is needed"),
-        ({"star_step": 0}, "setting star_step is 0, but must lie between 0 and 1"),
-    ],
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        descent(0, **settings)

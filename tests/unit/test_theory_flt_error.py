@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 from clustered_fl.theory.flt import clustering_error as theorem_1
 from clustered_fl.theory.flt.clustering_error import (
@@ -204,19 +203,3 @@ def test_draws_depend_on_the_seed_only(study):
     assert all(study[name].equals(again[name]) for name in study)
     assert not study["mixture"].equals(other["mixture"])
     assert not study["single"].equals(other["single"])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"trials": 0}, "setting trials is 0, but at least 1 is needed"),
-        ({"error_rates": [0.5]}, "setting error_rate is 0.5, but must lie between 0 and 0.5"),
-        ({"mixture_error_rates": [0.0]}, "setting error_rate is 0.0"),
-        ({"mixtures": [(1, 4)]}, "setting labels is 1, but at least 2 is needed"),
-        ({"mixtures": [(5, 4)]}, "setting dimension is 4, but at least 5 is needed"),
-        ({"mixture_samples": [0]}, "setting mixture_samples is 0"),
-    ],
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        clustering_error(0, **settings)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from clustered_fl.errors import InputError
 from clustered_fl.methods.groups import (
     bipartition,
     cosine_similarity,
@@ -187,18 +186,3 @@ def test_study_repeats_and_adding_groups_changes_nothing():
     large = separation_quality(3, groups_max=4, **settings)["cells"]
     assert small.equals(large.query("groups <= 3").reset_index(drop=True))
     assert not small.equals(separation_quality(4, groups_max=3, **settings)["cells"])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"groups_max": 1}, "setting groups_max is 1, but at least 2 is needed"),
-        ({"clients_per_group": 1}, "setting clients_per_group is 1"),
-        ({"trials": 0}, "setting trials is 0"),
-        ({"gamma_step": 0}, "setting gamma_step is 0, but a number above 0 is needed"),
-        ({"noises": ["laplace"]}, "noise is 'laplace', but only gauss and fixed are known"),
-    ],
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        separation_quality(0, **settings)

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clustered_fl.errors import InputError
 from clustered_fl.randomness import generator
 from clustered_fl.theory.cfl import geometry
 from clustered_fl.theory.cfl.demo_index_bug import index_bug, recursion
@@ -263,20 +262,3 @@ def test_members_are_listed_for_the_first_trial():
         held = members.query(where)
         assert held["cluster"].nunique() == row.clusters
         assert 6 - held["client"].nunique() == row.lost
-
-
-@pytest.mark.parametrize(
-    ("study", "settings", "message"),
-    [
-        (assumption_violations, {"clients_per_group": 1}, "setting clients_per_group is 1"),
-        (assumption_violations, {"spread": -0.1}, "setting spread is -0.1"),
-        (optimisation_paths, {"learning_rate": 0}, "setting learning_rate is 0"),
-        (optimisation_paths, {"grid_points": 1}, "setting grid_points is 1"),
-        (proof_illustrations, {"noise": 1.0}, "setting noise is 1.0, but must lie between 0 and 1"),
-        (proof_illustrations, {"vectors": 2}, "setting vectors is 2"),
-        (index_bug, {"groups": 1}, "setting groups is 1, but at least 2 is needed"),
-    ],
-)
-def test_bad_settings_are_refused(study, settings, message):
-    with pytest.raises(InputError, match=message):
-        study(0, **settings)

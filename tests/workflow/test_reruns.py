@@ -12,6 +12,7 @@ from workflow.small_project import LEDGER, Project, rules, subjects
 
 DATA = "data/builtin/mnist.safetensors"
 RECORD = "results/demo/runs/cfl_fig9/seed0/record.json"
+STUDY = "results/demo/studies/cfl_violations/seed0/record.json"
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +159,18 @@ def test_records_of_other_code_are_refused_where_snakemake_has_forgotten_them(co
         assert "was made with other settings or code" in text, text
         named = ["--forcerun", RECORD, RECORD.replace("fig9", "fig9_fedavg")]
         assert subjects(complete.plan(*named), "train")
+
+
+@pytest.mark.parametrize(
+    "again",
+    [["--forceall"], ["--forcerun", "study_cfl_violations"], ["--forcerun", STUDY]],
+    ids=["everything", "rule", "file"],
+)
+def test_a_study_of_other_code_that_snakemake_has_forgotten_is_made_again(complete, again):
+    """`--force` with an artefact's name forces no study, so the refusal says what does."""
+    shutil.rmtree(complete.root / ".snakemake")
+    with complete.edited("src/clustered_fl/theory/cfl/violations.py", "C=1e3", "C=1e4"):
+        code, text = complete.snakemake("--dry-run", "--force", "cfl_fig1")
+        assert code != 0, text
+        assert f"make it again with `--forcerun {STUDY}`" in text, text
+        assert "study_cfl_violations" in rules(complete.plan("cfl_fig1", *again))

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from clustered_fl.records.archive import MARK
-from clustered_fl.workflow.clients import key_of
+from clustered_fl.workflow.federations import key_of
 from workflow.small_project import COPIED, FEDAVG, LEDGER, RUN, Project, rules, subjects
 
 # What looks at all results, and so runs after any change of them.

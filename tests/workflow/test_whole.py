@@ -6,7 +6,7 @@ from itertools import chain
 import yaml
 
 from clustered_fl.ledger.settings import Settings
-from clustered_fl.workflow.clients import key_of
+from clustered_fl.workflow.federations import key_of
 from clustered_fl.workflow.plan import Plan
 from workflow.small_project import ROOT, rules, subjects
 

@@ -48,7 +48,7 @@ rule dataset:
 rule drift:
     """Let every client transform its images once, and write all images as a dataset."""
     input:
-        data=PLAN.clients.source,
+        data=PLAN.federations.source,
     output:
         data=f"{PLAN.data}/drift/{{clients}}/seed{{seed}}.safetensors",
     log:
@@ -63,8 +63,8 @@ rule drift:
         mem_mb=2000,
         runtime=30,
     params:
-        settings=PLAN.clients.settings,
-        code=PLAN.clients.images_code,
+        settings=PLAN.federations.settings,
+        code=PLAN.federations.images_code,
     shell:
         """
         exec &>{log:q}
@@ -80,7 +80,7 @@ rule drift:
 rule partition:
     """Decide which client holds which samples, how it labels them and on what it is tested."""
     input:
-        data=PLAN.clients.divided,
+        data=PLAN.federations.divided,
     output:
         federation="results/{scale}/federations/{clients}/seed{seed}.safetensors",
     log:
@@ -95,8 +95,8 @@ rule partition:
         mem_mb=1000,
         runtime=5,
     params:
-        settings=PLAN.clients.settings,
-        code=PLAN.clients.code,
+        settings=PLAN.federations.settings,
+        code=PLAN.federations.code,
     shell:
         """
         exec &>{log:q}

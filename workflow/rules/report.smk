@@ -67,10 +67,12 @@ rule publish:
         runtime=5,
     params:
         folder=PLACES.made(f"figures/{PLAN.settings.scale}"),
+        pages="",
     shell:
         """
         exec &>{log:q}
         python -m clustered_fl publish \
+            {params.pages} \
             --settings "$CLUSTERED_FL_SETTINGS" \
             --places "$CLUSTERED_FL_PLACES" \
             --guide {input.guide:q} \
@@ -100,27 +102,14 @@ rule archive:
         """
 
 
-rule pages:
+use rule publish as pages with:
     """Write the pages in figures/ anew, with the notebooks of what was redrawn; `snakemake pages`."""
     input:
         guide=PLACES.found("docs/add_your_own.md"),
     log:
         f"logs/{PLAN.settings.scale}/pages.log",
-    localrule: True
-    conda:
-        "../envs/clustered_fl.yml"
     resources:
         mem_mb=4000,
         runtime=5,
     params:
-        folder=PLACES.made(f"figures/{PLAN.settings.scale}"),
-    shell:
-        """
-        exec &>{log:q}
-        python -m clustered_fl publish \
-            --pages \
-            --settings "$CLUSTERED_FL_SETTINGS" \
-            --places "$CLUSTERED_FL_PLACES" \
-            --guide {input.guide:q} \
-            --out {params.folder:q}
-        """
+        pages="--pages",

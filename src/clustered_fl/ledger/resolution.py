@@ -125,15 +125,16 @@ def check_changes(ledger: Ledger) -> None:
         runs, groupings = resolved_runs(ledger, scale), resolved_groupings(ledger, scale)
         for name, run in runs.items():
             grouping = run["config"]["grouping"]
-            if grouping:  # the relatedness must be of the same clients
-                where, own = f"run {name} at scale {scale}", groupings[grouping]["config"]
-                _require_same_clients(where, run["config"], own, f"its grouping {grouping}")
+            if grouping:
+                where, own = f"run {name} at scale {scale}", groupings[grouping]
+                _require_same_clients(where, run, own, f"its grouping {grouping}")
         for name, grouping in groupings.items():
-            _check_profiler(f"grouping {name} at scale {scale}", grouping["config"], runs)
+            _check_profiler(f"grouping {name} at scale {scale}", grouping, runs)
 
 
-def _check_profiler(where: str, config: dict[str, Any], runs: dict[str, dict[str, Any]]) -> None:
+def _check_profiler(where: str, grouping: dict[str, Any], runs: dict[str, dict[str, Any]]) -> None:
     """Check that a profiler has one network for all clients, with an encoder."""
+    config = grouping["config"]
     name = config["profiler"]
     if not name:
         return
@@ -147,12 +148,21 @@ def _check_profiler(where: str, config: dict[str, Any], runs: dict[str, dict[str
             f"{where}: profiler {name} must train one model for all clients, allowed are "
             f"{', '.join(RECONSTRUCTING_MODELS)}"
         )
-    _require_same_clients(where, config, run, f"its profiler {name}")
+    _require_same_clients(where, grouping, runs[name], f"its profiler {name}")
 
 
 def _require_same_clients(
-    where: str, config: dict[str, Any], other: dict[str, Any], whose: str
+    where: str, entry: dict[str, Any], below: dict[str, Any], whose: str
 ) -> None:
+    """Check that the clients of an entry, of every seed, are also those of what it depends on.
+
+    A grouping's seeds are what is archived of it, so it must have those of its runs.
+    """
     for key in ("dataset", "federation"):
-        if config[key] != other[key]:
+        if entry["config"][key] != below["config"][key]:
             raise InputError(f"{where} has another {key} than {whose}")
+    if missing := sorted({*entry["seeds"]} - {*below["seeds"]}):
+        raise InputError(
+            f"{where} has the seed {missing[0]}, which {whose} lacks; it has "
+            f"{', '.join(map(str, below['seeds'])) or 'none'}"
+        )

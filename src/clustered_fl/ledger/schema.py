@@ -168,6 +168,10 @@ class Study(Strict):
         """Seeds at a scale."""
         return self.seeds.get(scale, [0])
 
+    def settings_at(self, scale: Scale) -> dict[str, Any]:
+        """Arguments of the function at a scale."""
+        return self.settings | self.scales.get(scale, {})
+
 
 class Selection(Strict):
     """Cells of a table that an artefact shows."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from clustered_fl.records.archive import FILE, LEARNT, Key, Packed, read
+from clustered_fl.records.archive import FILE, Key, Packed, read
 from clustered_fl.workflow.kinds import FILES, Kind
 from clustered_fl.workflow.present import Present
 
@@ -47,7 +47,7 @@ class Archives:
     def taken(self) -> set[Key]:
         """Keys of the restored records."""
         found = {key for key in self._known if self.has(key) and not self._here.is_here(key)}
-        return found - set(self._needed_to_compute(found))
+        return found - self._here.learnt_needed(found)
 
     def has(self, key: Key) -> bool:
         """Whether a record is published that the plan would compute to the same result."""
@@ -73,22 +73,10 @@ class Archives:
         return self._here.is_current(key) or self.has(key)
 
     def _fits(self, packed: Packed) -> bool:
-        kind = self._kinds[packed.kind]
-        if packed.name not in kind.entries or packed.seed not in kind[packed.name].seeds:
+        if packed.key not in self._asked:
             return False
         same = packed.identity == self._here.identity(*packed.key)
         return same and self._here.are_at_hand(packed.key, packed.data)
-
-    def _needed_to_compute(self, found: set[Key]) -> Iterator[Key]:
-        """Encoders and profilers of groupings that will be computed.
-
-        They are neither found nor valid here, such as one whose encoder was set aside as damaged.
-        """
-        for name, entry in self._kinds["grouping"].entries.items():
-            for seed in entry.seeds:
-                key = Key("grouping", name, seed)
-                if key not in found and not self._here.is_valid(key):
-                    yield from (below for below in self._here.below(key) if below.kind in LEARNT)
 
     def told(self) -> str:
         """A message about which records are taken and which not; "" if nothing is published."""

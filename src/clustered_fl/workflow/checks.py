@@ -17,6 +17,7 @@ import numpy as np
 from clustered_fl.claims import bounds
 from clustered_fl.claims.binding import bind, function_of, variants
 from clustered_fl.data.partitions import partition_settings
+from clustered_fl.data.registry import find
 from clustered_fl.errors import InputError
 from clustered_fl.groupings import grouping_module
 from clustered_fl.ledger.resolution import record_names
@@ -27,7 +28,7 @@ from clustered_fl.models import TEXT_MODELS, model_entry
 from clustered_fl.models.inputs import separated
 from clustered_fl.options import call, fields_of, validated
 from clustered_fl.workflow.declared import declared
-from clustered_fl.workflow.parts import Registry, Settings, parts
+from clustered_fl.workflow.parts import Content, Registry, parts
 from clustered_fl.workflow.source import read
 
 UNPLACED = ("pacfl", "pca_kmeans_hc")
@@ -82,21 +83,19 @@ def _require_one_home(ledgers: Mapping[str, Ledger]) -> None:
                 raise InputError(f"{paper}: the name {name!r} is taken ({homes[name.casefold()]})")
 
 
-def _dataset(settings: Settings) -> None:
-    if settings["name"] not in settings["known"]:
-        allowed = ", ".join(settings["known"])
-        raise InputError(f"there is no dataset {settings['name']!r}; allowed are {allowed}")
+def _dataset(settings: Content) -> None:
+    find(dict.fromkeys(settings["known"]), settings["name"])
     if len(set(settings["sides"])) > 1:  # networks and compiled kernels know one side
         sides = " x ".join(map(str, settings["sides"]))
         raise InputError(f"images of {settings['name']} must be square, not {sides}")
 
 
-def _federation(settings: Settings) -> None:
+def _federation(settings: Content) -> None:
     kind, own = _taken(settings, "kind")
     validated(partition_settings(kind), f"partition {kind}", own)
 
 
-def _clients(settings: Settings) -> None:
+def _clients(settings: Content) -> None:
     """Refuse clients that no dataset can fill; the settings themselves are already checked."""
     for key in ("clients", "samples", "newcomers"):
         if (settings.get(key) or 0) > settings["rows"]:
@@ -105,7 +104,7 @@ def _clients(settings: Settings) -> None:
         raise InputError(f"{settings['groups']} groups need as many clients, or more")
 
 
-def _model(settings: Settings) -> None:
+def _model(settings: Content) -> None:
     name, _ = _taken(settings, "name")
     module, _, function = model_entry(name).partition(":")
     _, own = _taken(separated(settings)[1], "name")
@@ -113,11 +112,11 @@ def _model(settings: Settings) -> None:
     call(declared(module, function), f"model {name}", own, **of_data)
 
 
-def _training(settings: Settings) -> None:
+def _training(settings: Content) -> None:
     call(declared("clustered_fl.engine.workload", "LocalSettings"), "local training", settings)
 
 
-def _method(settings: Settings) -> None:
+def _method(settings: Content) -> None:
     grouped, settings = _taken(settings, "grouping")
     name, own = _taken(settings, "name")
     known = declared(method_module(name), "Settings")
@@ -130,7 +129,7 @@ def _method(settings: Settings) -> None:
     require_placed(name, own.get("newcomers", False), {*source.definitions, *source.imports})
 
 
-def _grouping(settings: Settings) -> None:
+def _grouping(settings: Content) -> None:
     profiled, settings = _taken(settings, "profiler")
     name, own = _taken(settings, "name")
     module = grouping_module(name)
@@ -139,7 +138,7 @@ def _grouping(settings: Settings) -> None:
     call(declared(module, "Settings"), f"grouping {name}", own)
 
 
-def _kept(settings: Settings) -> None:
+def _kept(settings: Content) -> None:
     """Refuse a round after which the profiler's run keeps no model."""
     last, every, method = settings["rounds"], settings["keep_every"], settings["method"]
     kept = {*range(every, last + 1, every), last} if every else {last}
@@ -151,7 +150,7 @@ def _kept(settings: Settings) -> None:
         )
 
 
-def _newcomers(settings: Settings) -> None:
+def _newcomers(settings: Content) -> None:
     name = settings["grouping"]
     if settings["tested"] and name in UNPLACED:
         raise InputError(
@@ -159,7 +158,7 @@ def _newcomers(settings: Settings) -> None:
         )
 
 
-def _encoder(settings: Settings) -> None:
+def _encoder(settings: Content) -> None:
     name, own = _taken(settings, "name")
     known = declared("clustered_fl.models.autoencoder", "AUTOENCODERS")
     if name not in known:
@@ -167,28 +166,17 @@ def _encoder(settings: Settings) -> None:
     call(known[name], f"autoencoder {name}", own, channels=1, side=1)
 
 
-def _encoder_training(settings: Settings) -> None:
+def _encoder_training(settings: Content) -> None:
     call(declared("clustered_fl.encoders.training", "TrainingSettings"), "training", settings)
 
 
-def _study(settings: Settings) -> None:
+def _study(settings: Content) -> None:
     name, own = _taken(settings, "function")
-    if wrong := [each for each in _numbers(own) if each <= 0]:
-        raise InputError(f"study {name}: {wrong[0]} is not allowed: a study's numbers are above 0")
     module, _, function = f"clustered_fl.theory.{name}".rpartition(".")
     study = _function(module, function)
     if not hasattr(study, "tables"):
         raise InputError(f"{name} declares no tables and is no study; decorate it with `leaves`")
     call(study, f"study {name}", own, seed=0)
-
-
-def _numbers(value: Any) -> Iterator[float]:
-    """All numbers in a setting, at any depth."""
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _numbers(each)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield value
 
 
 def _function(module: str, name: str, given: tuple[str, ...] = ()) -> Callable[..., Any]:
@@ -199,7 +187,7 @@ def _function(module: str, name: str, given: tuple[str, ...] = ()) -> Callable[.
     return found
 
 
-CHECKS: dict[str, Callable[[Settings], None]] = {
+CHECKS: dict[str, Callable[[Content], None]] = {
     "dataset": _dataset,
     "federation": _federation,
     "clients": _clients,
@@ -231,7 +219,7 @@ def check_claim(claim: Claim, ledger: Ledger) -> None:
             raise InputError(f"no table publishes {name!r}; allowed are {', '.join(numbers)}")
 
 
-def _taken(settings: Settings, key: str) -> tuple[Any, Settings]:
+def _taken(settings: Content, key: str) -> tuple[Any, Content]:
     """The value of `key` in a part, and its other settings.
 
     Raises: InputError if it is missing, or neither a text nor true or false.

@@ -8,8 +8,8 @@ from clustered_fl.ledger.settings import Settings
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.methods import method_module
 from clustered_fl.models import model_entry
-from clustered_fl.workflow.clients import code_of
 from clustered_fl.workflow.declared import declared
+from clustered_fl.workflow.federations import code_of
 from clustered_fl.workflow.kinds import UNKNOWN, Entry
 
 
@@ -63,8 +63,7 @@ def _studies(ledger: Ledger, settings: Settings) -> dict[str, Entry]:
     found = {}
     for name, study in ledger.studies.items():
         module, _, function = f"clustered_fl.theory.{study.function}".rpartition(".")
-        own = study.settings | study.scales.get(settings.scale, {})
-        config = {"function": study.function, "settings": own}
+        config = {"function": study.function, "settings": study.settings_at(settings.scale)}
         tables = declared(module, function).tables
         seeds = tuple(study.seeds_at(settings.scale)[: settings.seeds])
         found[name] = Entry(config, seeds, (module,), name, tables=tables)

@@ -4,20 +4,19 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-RULES = {"run": "train", "grouping": "grouping", "encoder": "encoder"}
-"""Rules that compute records from data, by kind."""
-
 
 @dataclass(frozen=True)
 class Invocation:
     """Functions, because Snakemake knows the answers only when it plans jobs.
 
     Attributes:
-        forced: rules whose jobs, and files that, are to be made again even if they are finished.
+        everything: whether all jobs are to run again even if they are finished.
+        forced: rules of which all jobs, and files of which the job, are to run again.
         remembered: parameters with which a file was made, None if Snakemake knows of no such job.
         cluster: whether jobs go to a cluster, where short ones are grouped.
     """
 
+    everything: Callable[[], bool] = lambda: False
     forced: Callable[[], Collection[str]] = tuple
     remembered: Callable[[str], Collection[str] | None] = lambda file: ()
     cluster: Callable[[], bool] = lambda: False
@@ -32,6 +31,7 @@ def invocation(workflow: Any) -> Invocation:
     from snakemake.io import IOFile
 
     return Invocation(
+        everything=lambda: workflow.dag_settings.forceall,
         forced=lambda: _forced(workflow.dag_settings),
         remembered=lambda file: workflow.persistence.params(IOFile(file)),
         cluster=lambda: workflow.non_local_exec,
@@ -39,7 +39,8 @@ def invocation(workflow: Any) -> Invocation:
 
 
 def _forced(settings: Any) -> set[str]:
-    """What `-F`, `-f` and `-R` ask for: names of rules and files."""
-    targets = settings.targets if settings.forcetargets else ()
-    every = RULES.values() if settings.forceall else ()
-    return {*settings.forcerun, *targets, *every}
+    """What `-f` and `-R` ask for: names of rules and files.
+
+    With `-f`, the name of an artefact forces a rule without a job, and none of what it reads.
+    """
+    return {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}

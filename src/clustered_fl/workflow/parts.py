@@ -8,16 +8,17 @@ from clustered_fl.ledger.resolution import resolved_encoders, resolved_groupings
 from clustered_fl.ledger.schema import SCALES
 from clustered_fl.ledger.written import Ledger
 
-Settings = dict[str, Any]
+Content = dict[str, Any]
+"""Of a part, or of the configuration that it is a part of."""
 Registry = Mapping[str, Entry | Composed]
-Part = tuple[str, str, Settings]
+Part = tuple[str, str, Content]
 """Place in the ledger, in words; kind of part, a key of `checks.CHECKS`; settings."""
 
 
 def parts(ledger: Ledger, datasets: Registry) -> Iterator[Part]:
     """All parts of a ledger's runs, groupings, encoders and studies, at every scale."""
     for scale in SCALES:
-        found: dict[str, Settings] = {}
+        found: dict[str, Content] = {}
         runs, groupings = resolved_runs(ledger, scale), resolved_groupings(ledger, scale)
         for name, run in runs.items():
             config = run["config"]
@@ -29,13 +30,13 @@ def parts(ledger: Ledger, datasets: Registry) -> Iterator[Part]:
             own = {"encoder": config["model"], "encoder training": config["training"]}
             found[f"encoder {name}"] = own | _data(config, datasets)
         for name, study in ledger.studies.items():
-            settings = study.settings | study.scales.get(scale, {})
-            found[f"study {name}"] = {"study": {"function": study.function} | settings}
+            own = {"function": study.function} | study.settings_at(scale)
+            found[f"study {name}"] = {"study": own}
         for where, own in found.items():
             yield from ((f"{where} at scale {scale}", kind, each) for kind, each in own.items())
 
 
-def _of_run(config: Settings, groupings: dict[str, Settings]) -> Settings:
+def _of_run(config: Content, groupings: dict[str, Content]) -> Content:
     found = {key: config[key] for key in ("federation", "model", "training")}
     found["method"] = config["method"] | {"grouping": bool(config["grouping"])}
     if config["grouping"]:
@@ -45,7 +46,7 @@ def _of_run(config: Settings, groupings: dict[str, Settings]) -> Settings:
     return found
 
 
-def _of_grouping(config: Settings, runs: dict[str, Settings]) -> Settings:
+def _of_grouping(config: Content, runs: dict[str, Content]) -> Content:
     profiler = config["profiler"]
     method = config["method"] | {"profiler": bool(profiler)}
     found = {"federation": config["federation"], "grouping": method}
@@ -56,7 +57,7 @@ def _of_grouping(config: Settings, runs: dict[str, Settings]) -> Settings:
     return found
 
 
-def _data(config: Settings, datasets: Registry) -> Settings:
+def _data(config: Content, datasets: Registry) -> Content:
     name = config["dataset"]
     clients = {"clients": {"rows": _rows(name, datasets)} | config.get("federation", {})}
     about = {"name": name, "known": sorted(datasets), "sides": _sides(name, datasets)}

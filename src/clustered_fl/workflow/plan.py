@@ -23,8 +23,8 @@ from clustered_fl.records.archive import LEARNT, Key
 from clustered_fl.workflow.archived import Archives
 from clustered_fl.workflow.artefacts import Artefacts
 from clustered_fl.workflow.checks import check
-from clustered_fl.workflow.clients import Clients
 from clustered_fl.workflow.entries import entries_of
+from clustered_fl.workflow.federations import Federations
 from clustered_fl.workflow.fingerprint import fingerprint
 from clustered_fl.workflow.invocation import UNASKED, Invocation
 from clustered_fl.workflow.kinds import SHORT, Kind
@@ -79,8 +79,8 @@ class Plan:
             for kind, entries in entries_of(ledger, settings).items():
                 getattr(self, kind).entries.update(entries)
         configs = [e.config for kind in (self.run, self.grouping) for e in kind.entries.values()]
-        self.clients = Clients(configs, self.data, self.results)
-        self._present = Present(self.kinds, self.clients, self.data, invocation, places)
+        self.federations = Federations(configs, self.data, self.results)
+        self._present = Present(self.kinds, self.federations, self.data, invocation, places)
         published = [places.published(settings.scale, paper) for paper in self.ledgers]
         self.archives = Archives(self.kinds, self._present, published if settings.archive else [])
         self._shortened = self.archives.leave_out_unfinished() if settings.finished else {}
@@ -196,7 +196,7 @@ class Plan:
     def federation(self, wildcards: Any) -> list[str]:
         """File of the federation of a run or grouping."""
         config = self.kind_of(wildcards.name)[wildcards.name].config
-        federation = self.clients.federation(config, wildcards.seed)
+        federation = self.federations.federation(config, wildcards.seed)
         return self._present.wanted(self._key(wildcards), federation)
 
     def other_data(self, wildcards: Any) -> str:

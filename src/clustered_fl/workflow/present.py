@@ -5,7 +5,7 @@ A record is valid if it and all records it depends on were made with the plan's 
 their source and modification time do not matter.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,13 @@ from clustered_fl.data.dataset import header_of
 from clustered_fl.errors import InputError
 from clustered_fl.records.archive import LEARNT, MARK, OTHER_DATA, Key
 from clustered_fl.records.seal import RECORD, read_record
-from clustered_fl.workflow.clients import Clients
-from clustered_fl.workflow.invocation import RULES, Invocation
+from clustered_fl.workflow.federations import Federations
+from clustered_fl.workflow.invocation import Invocation
 from clustered_fl.workflow.kinds import Kind
 from clustered_fl.workflow.places import Places
+
+RULES = {"run": "train", "grouping": "grouping", "encoder": "encoder", "study": "study_{name}"}
+"""Rule that computes a record, by kind."""
 
 
 class Present:
@@ -32,13 +35,13 @@ class Present:
     def __init__(
         self,
         kinds: Iterable[Kind],
-        clients: Clients,
+        federations: Federations,
         data: str,
         invocation: Invocation,
         places: Places,
     ) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
-        self._clients, self._data, self._made = clients, data, places.made
+        self._federations, self._data, self._made = federations, data, places.made
         self._invocation = invocation
         self._header_of, self._record = cache(header_of), cache(self._load)
         self.identity = cache(self._identity)
@@ -62,7 +65,7 @@ class Present:
         """File of a record's dataset, "" if it has none."""
         config = self._kinds[key.kind][key.name].config
         if "federation" in config:
-            return self._clients.dataset(config, key.seed)
+            return self._federations.dataset(config, key.seed)
         return f"{self._data}/{config['dataset']}.safetensors" if "dataset" in config else ""
 
     def are_at_hand(self, key: Key, digest: str) -> bool:
@@ -80,23 +83,32 @@ class Present:
 
         Learnt parameters, which restored records lack, count where a grouping needs them.
         """
-        learnt = [LEARNT[key.kind]] if key in self._read else []
+        learnt = [LEARNT[key.kind]] if key in self._learnt_needed else []
         names = [*self._kinds[key.kind].files(key.name), *learnt]
         whole = all(self._in_folder(key, name).exists() for name in names)
         return whole and self.is_valid(key) and not self._is_forced(key)
 
     @cached_property
-    def _read(self) -> set[Key]:
-        """The encoders and profilers of groupings without a valid record."""
+    def _learnt_needed(self) -> set[Key]:
+        return self.learnt_needed()
+
+    def learnt_needed(self, restored: Collection[Key] = ()) -> set[Key]:
+        """Encoders and profilers of the groupings to compute: not `restored`, nor valid here.
+
+        A grouping is no longer valid if, for example, its encoder was set aside as damaged.
+        """
         groupings = self._kinds["grouping"].entries.items()
-        keys = (Key("grouping", name, seed) for name, entry in groupings for seed in entry.seeds)
-        every = (below for key in keys if not self.is_valid(key) for below in self.below(key))
-        return {below for below in every if below.kind in LEARNT}
+        keys = {Key("grouping", name, seed) for name, entry in groupings for seed in entry.seeds}
+        computed = (key for key in keys.difference(restored) if not self.is_valid(key))
+        return {below for key in computed for below in self.below(key) if below.kind in LEARNT}
 
     def _is_forced(self, key: Key) -> bool:
         """Whether Snakemake's `-F`, `-f` or `-R` asks for a record or one that it depends on."""
+        if self._invocation.everything():
+            return True
         forced, folder = self._invocation.forced(), Path(self._made(str(self.folder(key))))
-        own = RULES.get(key.kind) in forced or any(Path(name).parent == folder for name in forced)
+        rule = RULES[key.kind].format(name=key.name)
+        own = rule in forced or any(Path(name).parent == folder for name in forced)
         return own or any(map(self._is_forced, self.below(key)))
 
     def is_current(self, key: Key) -> bool:

@@ -1,12 +1,11 @@
 """All numerical checks of CFL's theory in one study."""
 
-from collections.abc import Sequence
-
 import pandas as pd
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from clustered_fl.randomness import generator
 from clustered_fl.theory.cfl import criteria, lemmas, linkage, projections, theorem
-from clustered_fl.theory.ranges import require_at_least
+from clustered_fl.theory.ranges import Listed, TwoOrMore
 from clustered_fl.theory.tables import leaves
 
 SEARCHES = (
@@ -27,14 +26,14 @@ SEARCHES = (
 def theorem_checks(
     seed: int,
     *,
-    starts: int = 200,
-    steps: int = 100,
-    trials: int = 500,
-    dimension: int = 100,
-    orthonormal_dimension: int = 2000,
-    groups: Sequence[int] = (2, 3, 4, 5, 10),
-    gammas: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0, 1.5, 2.0),
-    linkage_gammas: Sequence[float] = (0.3, 0.5, 1.0, 2.0),
+    starts: PositiveInt = 200,
+    steps: NonNegativeInt = 100,
+    trials: PositiveInt = 500,
+    dimension: TwoOrMore = 100,
+    orthonormal_dimension: TwoOrMore = 2000,
+    groups: Listed[TwoOrMore] = (2, 3, 4, 5, 10),
+    gammas: Listed[NonNegativeFloat] = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0, 1.5, 2.0),
+    linkage_gammas: Listed[NonNegativeFloat] = (0.3, 0.5, 1.0, 2.0),
 ) -> dict[str, pd.DataFrame]:
     """Look for violations of every statement of the CFL papers that can be computed.
 
@@ -46,11 +45,7 @@ def theorem_checks(
         groups, gammas: settings of the tables `trust`; `linkage_gammas` of `linkage`.
     Returns: checks: see `Check`; trust: see `criteria.trust`; linkage: see
         `linkage.complete_linkage`; counterexample: see `theorem.counterexample`.
-    Raises: InputError for settings out of range.
     """
-    require_at_least(1, starts=starts, trials=trials, dimension=dimension)
-    require_at_least(0, steps=steps)
-    require_at_least(2, orthonormal_dimension=orthonormal_dimension, groups=min(groups))
     trust = criteria.trust(seed, trials, (2, dimension), groups, gammas)
     checks = [
         *(check(generator(seed, check.__name__), starts, steps) for check in SEARCHES),

@@ -8,10 +8,11 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+from pydantic import NonNegativeFloat, PositiveInt
 
 from clustered_fl.methods.groups import bipartition, cosine_similarity
 from clustered_fl.randomness import generator
-from clustered_fl.theory.ranges import require_at_least
+from clustered_fl.theory.ranges import TwoOrMore
 from clustered_fl.theory.tables import leaves
 
 RULES = ("demo", "correct")
@@ -24,11 +25,11 @@ Clusters = list[np.ndarray]
 def index_bug(
     seed: int,
     *,
-    trials: int = 100,
-    groups: int = 4,
-    clients_per_group: int = 5,
-    dimension: int = 100,
-    noise: float = 0.3,
+    trials: PositiveInt = 100,
+    groups: TwoOrMore = 4,
+    clients_per_group: PositiveInt = 5,
+    dimension: PositiveInt = 100,
+    noise: NonNegativeFloat = 0.3,
 ) -> dict[str, pd.DataFrame]:
     """Split synthetic federations recursively, with positions ("demo") and with client numbers.
 
@@ -40,10 +41,7 @@ def index_bug(
             first), clusters, lost (clients in no cluster), duplicated (clients in several),
             recovered (the clusters are the groups).
         members: order, rule, split, cluster, client, group of the first trial.
-    Raises: InputError for settings out of range.
     """
-    require_at_least(1, trials=trials, dimension=dimension, clients_per_group=clients_per_group)
-    require_at_least(2, groups=groups)
     splits, members = [], []
     for order, trial in product(ORDERS, range(trials)):
         random = generator(seed, "index_bug", ORDERS.index(order), trial)

@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import PositiveInt
 
 from clustered_fl.methods.groups import bipartition, cosine_similarity, is_correct
 from clustered_fl.randomness import generator
 from clustered_fl.theory.cfl.bounds import noise_bound
 from clustered_fl.theory.cfl.spanning import weakest_links
-from clustered_fl.theory.ranges import require_at_least, require_between
+from clustered_fl.theory.ranges import Fraction, ThreeOrMore
 from clustered_fl.theory.search import ROUNDING
 from clustered_fl.theory.tables import leaves, stacked
 
@@ -25,10 +26,10 @@ ORIGIN = np.zeros(2)
 def proof_illustrations(
     seed: int,
     *,
-    noise: float = 0.35,
-    vectors: int = 7,
-    arrangements: int = 2000,
-    sweep_points: int = 361,
+    noise: Fraction = 0.35,
+    vectors: ThreeOrMore = 7,
+    arrangements: PositiveInt = 2000,
+    sweep_points: ThreeOrMore = 361,
 ) -> dict[str, pd.DataFrame]:
     """Build the three configurations of arXiv supplement VIII-A and check the proof's statements.
 
@@ -42,11 +43,7 @@ def proof_illustrations(
         angles: figure, role, first, second (names of arrows), degrees.
         sweep: direction of X, degrees between v and v + X (Fig. 11), widest at the tangent.
         predicates: statements of the proof, with trials and violations.
-    Raises: InputError for settings out of range.
     """
-    require_between(0, 1, noise=noise)
-    require_at_least(3, vectors=vectors, sweep_points=sweep_points)
-    require_at_least(1, arrangements=arrangements)
     circles = circle_predicates(generator(seed, "circle_predicates"), vectors, arrangements)
     circle = _figure_12(generator(seed, "proof_illustrations", 12), vectors)
     figures = {

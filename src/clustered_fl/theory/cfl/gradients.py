@@ -1,12 +1,11 @@
 """Simulated client gradients: one true direction per group plus noise per client."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from clustered_fl.errors import InputError
-
-NOISES = ("gauss", "fixed")
+Noise = Literal["gauss", "fixed"]
+NOISES: tuple[Noise, ...] = get_args(Noise)
 
 
 class NoisyGradients(NamedTuple):
@@ -40,7 +39,7 @@ def draw_gradients(
     groups: int,
     clients_per_group: int = 3,
     dimension: int,
-    noise: str = "fixed",
+    noise: Noise = "fixed",
 ) -> NoisyGradients:
     """Draw normally distributed true gradients and noise, as in CFL's Fig. 3.
 
@@ -48,10 +47,7 @@ def draw_gradients(
     risk (eq. 11); the paper does not say how it drew them. Noise is scaled so that gamma is the
     figure's `gamma_max`, the largest ratio `gamma_i` (eq. 29): "gauss", as in the paper, is normal
     with the same scale for all clients of a trial; with "fixed" noise all ratios equal gamma.
-    Raises: InputError if `noise` is neither.
     """
-    if noise not in NOISES:
-        raise InputError(f"noise is {noise!r}, but only {' and '.join(NOISES)} are known")
     centres = random.standard_normal((trials, groups, dimension))
     centres -= centres.mean(axis=1, keepdims=True)
     signal = np.repeat(centres, clients_per_group, axis=1)

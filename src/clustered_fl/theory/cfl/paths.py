@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from clustered_fl.methods.groups import cosine_similarity
 from clustered_fl.randomness import generator
-from clustered_fl.theory.ranges import require_at_least, require_positive
+from clustered_fl.theory.ranges import TwoOrMore
 from clustered_fl.theory.tables import leaves, stacked
 
 
@@ -63,12 +64,12 @@ CURVATURES = np.array([[[1.2, 0.2], [0.2, 1.0]], [[1.0, -0.3], [-0.3, 1.4]]])
 def optimisation_paths(
     seed: int,
     *,
-    learning_rate: float = 0.05,
-    rounds: int = 200,
-    client_noise: float = 0.1,
-    disc_radius: float = 1.2,
-    grid_points: int = 81,
-    grid_limit: float = 3.0,
+    learning_rate: PositiveFloat = 0.05,
+    rounds: NonNegativeInt = 200,
+    client_noise: NonNegativeFloat = 0.1,
+    disc_radius: PositiveFloat = 1.2,
+    grid_points: TwoOrMore = 81,
+    grid_limit: PositiveFloat = 3.0,
 ) -> dict[str, pd.DataFrame]:
     """Follow federated gradient descent on three plane problems.
 
@@ -85,11 +86,7 @@ def optimisation_paths(
         cosines: problem, round, first, second (clients), relation ("intra" or "cross"), cosine.
         clients: problem, client, group, centre1, centre2, gradient1, gradient2 (in the end).
         landscape: risks on the grid; `vanishes`: all are zero, the grey region.
-    Raises: InputError for settings out of range.
     """
-    require_positive(learning_rate=learning_rate, disc_radius=disc_radius, grid_limit=grid_limit)
-    require_at_least(2, grid_points=grid_points)
-    require_at_least(0, rounds=rounds, client_noise=client_noise)
     group, pair = np.array([0, 0, 1, 1]), np.array([0, 1])
     noise = generator(seed, "optimisation_paths").standard_normal((4, 2))
     four = Bowls(CENTRES[group] + client_noise * noise, CURVATURES[group])

@@ -1,17 +1,17 @@
 """CFL Fig. 3: how well groups are separated, by their number K and the noise ratio gamma."""
 
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from clustered_fl.randomness import generator
 from clustered_fl.theory.cfl.bounds import guaranteed_noise, separation_theorem
-from clustered_fl.theory.cfl.gradients import NOISES, NoisyGradients, draw_gradients
+from clustered_fl.theory.cfl.gradients import NOISES, Noise, NoisyGradients, draw_gradients
 from clustered_fl.theory.cfl.spanning import undivided, weakest_links, weakest_within
-from clustered_fl.theory.ranges import require_at_least, require_positive
+from clustered_fl.theory.ranges import Listed, Share, TwoOrMore
 from clustered_fl.theory.search import ROUNDING
 from clustered_fl.theory.tables import leaves
 
@@ -20,14 +20,14 @@ from clustered_fl.theory.tables import leaves
 def separation_quality(
     seed: int,
     *,
-    groups_max: int = 20,
-    gamma_max: float = 3.0,
-    gamma_step: float = 0.05,
-    trials: int = 500,
-    dimension: int = 100,
-    clients_per_group: int = 3,
-    noises: Sequence[str] = NOISES,
-    level: float = 0.98,
+    groups_max: TwoOrMore = 20,
+    gamma_max: NonNegativeFloat = 3.0,
+    gamma_step: PositiveFloat = 0.05,
+    trials: PositiveInt = 500,
+    dimension: TwoOrMore = 100,
+    clients_per_group: TwoOrMore = 3,
+    noises: Listed[Noise] = NOISES,
+    level: Share = 0.98,
 ) -> dict[str, pd.DataFrame]:
     """Simulate how often the bipartition is correct and the separation gap positive (CFL Fig. 3).
 
@@ -44,11 +44,7 @@ def separation_quality(
             ratios carry the promise), theorem_violations (trials that break eq. 17 or eq. 19, or
             the promise), corollary_violations (gap positive, yet incorrect).
         boundary: see `boundaries`.
-    Raises: InputError for settings out of range.
     """
-    require_at_least(2, groups_max=groups_max, clients_per_group=clients_per_group)
-    require_at_least(1, trials=trials, dimension=dimension)
-    require_positive(gamma_step=gamma_step)
     # Rounded, because multiples of 0.05 are otherwise not found under their printed value.
     gammas = np.round(np.arange(round(gamma_max / gamma_step) + 1) * gamma_step, 10)
     size = {"trials": trials, "clients_per_group": clients_per_group, "dimension": dimension}

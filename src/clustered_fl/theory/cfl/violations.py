@@ -2,11 +2,12 @@
 
 import numpy as np
 import pandas as pd
+from pydantic import PositiveFloat
 from sklearn.linear_model import LogisticRegression
 
 from clustered_fl.methods import groups as groupings
 from clustered_fl.randomness import generator
-from clustered_fl.theory.ranges import require_at_least, require_positive
+from clustered_fl.theory.ranges import TwoOrMore
 from clustered_fl.theory.tables import leaves, stacked
 
 # Centre of the points of each client group [group, label, coordinate].
@@ -24,7 +25,11 @@ Lines = dict[tuple[str, str], np.ndarray]
 
 @leaves("points", "accuracies", "lines", "gradients", "separation")
 def assumption_violations(
-    seed: int, *, clients_per_group: int = 5, points_per_client: int = 150, spread: float = 0.25
+    seed: int,
+    *,
+    clients_per_group: TwoOrMore = 5,
+    points_per_client: TwoOrMore = 150,
+    spread: PositiveFloat = 0.25,
 ) -> dict[str, pd.DataFrame]:
     """Fit linear classifiers to three toy federations of two client groups each (CFL Fig. 1).
 
@@ -33,7 +38,7 @@ def assumption_violations(
     disputed. Within a group the classes are always separable.
 
     Args:
-        clients_per_group: at least 2, for similarities within a group to exist.
+        clients_per_group: two or more, for similarities within a group to exist.
         points_per_client: their labels alternate.
         spread: standard deviation of the points around their centre.
     Returns:
@@ -44,10 +49,7 @@ def assumption_violations(
         lines: weight1 x1 + weight2 x2 + bias = 0 of each model, label 1 on the positive side.
         gradients: of each client's mean logistic loss at the joint optimum.
         separation: one bipartition by the cosines of these gradients; their norms (eqs. 30, 31).
-    Raises: InputError for settings out of range.
     """
-    require_at_least(2, clients_per_group=clients_per_group, points_per_client=points_per_client)
-    require_positive(spread=spread)
     client = np.repeat(np.arange(2 * clients_per_group), points_per_client)
     group, label = client // clients_per_group, np.arange(client.size) % 2
     parts = {}

@@ -16,10 +16,11 @@ NEAR, FAR, GAMMA = 0.5, 3.0, 1.0
 def plain_average(relatedness: np.ndarray, samples: np.ndarray) -> np.ndarray:
     """Weights of the average over relatives (0/1 `relatedness`), by samples; rows sum to 1.
 
-    What Algorithm 3, line 17, must mean, and what its authors' code computes for one client.
+    What Algorithm 3, line 17, must mean, and what its authors' code computes for one client. There
+    may be several matrices [.., clients, clients].
     """
     weighted = relatedness * samples
-    return weighted / weighted.sum(axis=1, keepdims=True)
+    return weighted / weighted.sum(axis=-1, keepdims=True)
 
 
 def in_place_average(relatedness: np.ndarray, samples: np.ndarray) -> np.ndarray:
@@ -50,8 +51,8 @@ def printed_case_2(groups: np.ndarray, samples: np.ndarray) -> np.ndarray:
 
 
 def blocks(groups: np.ndarray) -> np.ndarray:
-    """Relatedness of disjoint clusters: 1 within, 0 across."""
-    return (groups[:, None] == groups[None, :]).astype(float)
+    """Relatedness of disjoint clusters [.., clients]: 1 within, 0 across."""
+    return (groups[..., :, None] == groups[..., None, :]).astype(float)
 
 
 # Distances to relatedness (section III-B2, Algorithm 2 line 17).

@@ -10,14 +10,16 @@ of any client is wrong.
 
 from collections.abc import Sequence
 from itertools import product
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
+from pydantic import PositiveInt
 from scipy.optimize import brentq
 from scipy.special import betaincinv, log_ndtr, ndtri
 
 from clustered_fl.randomness import generator
-from clustered_fl.theory.ranges import require_at_least, require_between
+from clustered_fl.theory.ranges import Ascending, ErrorRate, Listed, TwoOrMore
 from clustered_fl.theory.search import Check, counted
 from clustered_fl.theory.tables import leaves
 
@@ -35,14 +37,14 @@ TINY = 1e-300
 def clustering_error(
     seed: int,
     *,
-    trials: int = 20_000,
-    samples_max: int = 64,
-    error_rates: Sequence[float] = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4),
-    clients: int = 20,
-    federations: int = 200,
-    mixtures: Sequence[tuple[int, int]] = ((2, 2), (10, 16)),
-    mixture_error_rates: Sequence[float] = (0.1, 0.3),
-    mixture_samples: Sequence[int] = (1, 2, 4, 8, 16, 32, 64),
+    trials: PositiveInt = 20_000,
+    samples_max: PositiveInt = 64,
+    error_rates: Listed[ErrorRate] = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4),
+    clients: PositiveInt = 20,
+    federations: PositiveInt = 200,
+    mixtures: Listed[Annotated[tuple[TwoOrMore, TwoOrMore], Ascending]] = ((2, 2), (10, 16)),
+    mixture_error_rates: Listed[ErrorRate] = (0.1, 0.3),
+    mixture_samples: Listed[PositiveInt] = (1, 2, 4, 8, 16, 32, 64),
 ) -> dict[str, pd.DataFrame]:
     """Compare the error of clustering with the printed and with the corrected bound.
 
@@ -54,15 +56,7 @@ def clustering_error(
         mixtures: their L and e, with e at least L.
         mixture_error_rates, mixture_samples: their P and n.
     Returns: see `single_mean`, `mixture`, `uneven_labels`; checks: see `Check`.
-    Raises: InputError for settings out of range.
     """
-    require_at_least(1, trials=trials, samples_max=samples_max, clients=clients)
-    require_at_least(1, federations=federations, mixture_samples=min(mixture_samples))
-    for rate in (*error_rates, *mixture_error_rates):
-        require_between(0, 0.5, error_rate=rate)
-    for labels, dimension in mixtures:
-        require_at_least(2, labels=labels)
-        require_at_least(labels, dimension=dimension)
     single = single_mean(generator(seed, "single_mean"), trials, samples_max, error_rates)
     settings = product(mixtures, mixture_error_rates, mixture_samples)
     mixed = pd.DataFrame(

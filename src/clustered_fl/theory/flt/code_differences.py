@@ -1,13 +1,12 @@
 """Small examples of where FLT's public code differs from the paper, or the print is wrong."""
 
-from collections.abc import Sequence
-
 import pandas as pd
+from pydantic import NonNegativeInt, PositiveInt
 
 from clustered_fl.theory.flt.averaging_code import in_place, thresholds, weight_sums
 from clustered_fl.theory.flt.grouping_code import leaf_order
 from clustered_fl.theory.flt.partition_code import MNIST, client_sizes, padding
-from clustered_fl.theory.ranges import require_at_least, require_between
+from clustered_fl.theory.ranges import ErrorRate, Listed, TwoOrMore, require_at_least
 from clustered_fl.theory.tables import leaves
 
 
@@ -15,14 +14,14 @@ from clustered_fl.theory.tables import leaves
 def code_differences(
     seed: int,
     *,
-    clusters: int = 5,
-    clients_per_cluster: int = 20,
-    trials: int = 200,
-    flipped: float = 0.02,
-    images: Sequence[int] = MNIST,
-    images_per_label: int = 300,
-    cluster_samples: int = 12_000,
-    cluster_clients: int = 240,
+    clusters: TwoOrMore = 5,
+    clients_per_cluster: TwoOrMore = 20,
+    trials: PositiveInt = 200,
+    flipped: ErrorRate = 0.02,
+    images: Listed[NonNegativeInt] = MNIST,
+    images_per_label: PositiveInt = 300,
+    cluster_samples: PositiveInt = 12_000,
+    cluster_clients: TwoOrMore = 240,
 ) -> dict[str, pd.DataFrame]:
     """Averaging, thresholding, grouping and partition as printed, as coded and as meant.
 
@@ -34,13 +33,8 @@ def code_differences(
         images_per_label: that a client is to get of each of its labels (Scenario 1: 300).
         cluster_samples, cluster_clients: of one cluster of Scenario 4.
     Returns: tables of the functions in `averaging_code`, `grouping_code` and `partition_code`.
-    Raises: InputError for settings out of range.
+    Raises: InputError for fewer than four samples per client of a cluster.
     """
-    require_at_least(2, clusters=clusters, clients_per_cluster=clients_per_cluster)
-    require_at_least(1, trials=trials, images_per_label=images_per_label)
-    require_at_least(0, images=min(images))
-    require_between(0, 0.5, flipped=flipped)
-    require_at_least(2, cluster_clients=cluster_clients)
     require_at_least(4 * cluster_clients, cluster_samples=cluster_samples)
     clients = clusters * clients_per_cluster
     return {

@@ -21,7 +21,7 @@ import pandas as pd
 from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt
 from pydantic.dataclasses import dataclass
 
-from clustered_fl.theory.ranges import require_at_least
+from clustered_fl.theory.ranges import Listed
 from clustered_fl.theory.tables import leaves
 
 
@@ -84,10 +84,10 @@ NEGLIGIBLE = 0.01
 def communication(
     seed: int,
     *,
-    centres: int = 5,
-    embedding: int = 128,
-    scenarios: Sequence[Scenario] = SCENARIOS,
-    bytes_per_number: int = 4,
+    centres: PositiveInt = 5,
+    embedding: PositiveInt = 128,
+    scenarios: Listed[Scenario] = SCENARIOS,
+    bytes_per_number: PositiveInt = 4,
 ) -> dict[str, pd.DataFrame]:
     """Evaluate Table VI for the paper's scenarios. Nothing is random: `seed` is not used.
 
@@ -96,9 +96,7 @@ def communication(
         scenarios: with the parameters of their networks, which this module does not build.
     Returns: communication: see `methods`, with the column bytes; one_off: see `one_off_costs`;
         networks: see `networks`.
-    Raises: InputError for settings out of range.
     """
-    require_at_least(1, centres=centres, embedding=embedding, bytes_per_number=bytes_per_number)
     signature = centres * embedding
     table = pd.concat([methods(each, signature) for each in scenarios], ignore_index=True)
     table["bytes"] = table["total"] * bytes_per_number

@@ -19,16 +19,17 @@ For overlapping relatedness (Case I), whose A is no projection, and for unequal 
 moves the models by itself and can raise F.
 """
 
-from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
+from pydantic import PositiveInt
 
 from clustered_fl.randomness import generator
 from clustered_fl.theory.flt import quadratics
-from clustered_fl.theory.flt.quadratics import CASES, Case, relatedness, row_normalised
-from clustered_fl.theory.ranges import require_at_least, require_between
+from clustered_fl.theory.flt.averaging_code import plain_average
+from clustered_fl.theory.flt.quadratics import CASES, Case, relatedness
+from clustered_fl.theory.ranges import Fraction, Listed, ThreeOrMore, require_at_least
 from clustered_fl.theory.search import ROUNDING, Check, counted
 from clustered_fl.theory.tables import leaves
 
@@ -40,13 +41,13 @@ TINY = 1e-15
 def descent(
     seed: int,
     *,
-    federations: int = 100,
-    shapes: Sequence[tuple[int, int]] = ((4, 1), (4, 2), (10, 1), (10, 5)),
-    groups: int = 2,
-    rounds: int = 50,
-    star_clients: int = 5,
-    star_rounds: int = 500,
-    star_step: float = 0.02,
+    federations: PositiveInt = 100,
+    shapes: Listed[tuple[PositiveInt, PositiveInt]] = ((4, 1), (4, 2), (10, 1), (10, 5)),
+    groups: PositiveInt = 2,
+    rounds: PositiveInt = 50,
+    star_clients: ThreeOrMore = 5,
+    star_rounds: PositiveInt = 500,
+    star_step: Fraction = 0.02,
 ) -> dict[str, pd.DataFrame]:
     """Compare both sides of eq. (3) on random quadratic costs.
 
@@ -55,13 +56,9 @@ def descent(
         rounds: largest T.
         star_clients, star_rounds, star_step: of the counterexample, see `star`.
     Returns: federations: case, clients, dimension, and see `compared`; star; checks: see `Check`.
-    Raises: InputError for settings out of range.
+    Raises: InputError if there are more groups than clients.
     """
-    require_at_least(1, federations=federations, rounds=rounds, star_rounds=star_rounds)
-    require_at_least(1, groups=groups, dimension=min(dimension for _, dimension in shapes))
     require_at_least(groups, clients=min(clients for clients, _ in shapes))
-    require_at_least(3, star_clients=star_clients)
-    require_between(0, 1, star_step=star_step)
     parts = []
     for case, (clients, dimension) in product(CASES, shapes):
         random = generator(seed, f"descent {case}", clients, dimension)
@@ -104,7 +101,8 @@ def compared(
     """
     group = np.arange(clients) % groups
     costs = quadratics.quadratics(random, federations, group, dimension)
-    averaging = row_normalised(relatedness(random, case.averaging, federations, group))
+    related = relatedness(random, case.averaging, federations, group)
+    averaging = plain_average(related, np.ones(clients))
     models = quadratics.first_models(random, case.start, costs)
     smoothness, moving = costs.smoothness(), movement(averaging)
     share = random.uniform(*case.steps, federations)
@@ -131,7 +129,7 @@ def star(clients: int, rounds: int, step: float) -> pd.DataFrame:
     """
     related = np.eye(clients)
     related[0] = related[:, 0] = 1
-    averaging = row_normalised(related)
+    averaging = plain_average(related, np.ones(clients))
     denominator = bracket(step, 1, movement(averaging))
     minima, models = np.eye(clients)[0], np.full(clients, 1 / clients)
     rows, moved = [], 0.0

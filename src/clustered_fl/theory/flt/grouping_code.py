@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
+from scipy.cluster.hierarchy import cut_tree, leaves_list, linkage
 from sklearn.metrics import adjusted_rand_score
 
 from clustered_fl.randomness import generator
@@ -19,9 +19,12 @@ SIZES = ("equal", "unequal")
 
 
 def ward_clusters(relatedness: np.ndarray, clusters: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ward's clusters of the rows, and their order as leaves (FLT Algorithm 2, line 18; IV-A3)."""
+    """Ward's clusters of the rows, and their order as leaves (FLT Algorithm 2, line 18; IV-A3).
+
+    `fcluster` would return fewer clusters where heights of merges are tied.
+    """
     tree = linkage(relatedness, method="ward")
-    return fcluster(tree, clusters, criterion="maxclust"), leaves_list(tree)
+    return cut_tree(tree, n_clusters=clusters)[:, 0], leaves_list(tree)
 
 
 def groups_by_leaf_order(memberships: np.ndarray, leaves: np.ndarray) -> np.ndarray:

@@ -4,6 +4,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from clustered_fl.theory.flt.averaging_code import blocks
+
 Averaging = Literal["own", "others", "overlapping"]
 Start = Literal["common", "best", "own"]
 
@@ -88,7 +90,7 @@ def relatedness(
         return upper + upper.mT + np.eye(len(group))
     drawn = np.tile(group, (federations, 1))
     drawn = random.permuted(drawn, axis=1) if averaging == "others" else drawn
-    return (drawn[:, :, None] == drawn[:, None, :]).astype(float)
+    return blocks(drawn)
 
 
 def first_models(random: np.random.Generator, start: Start, costs: Quadratics) -> np.ndarray:
@@ -98,11 +100,6 @@ def first_models(random: np.random.Generator, start: Start, costs: Quadratics) -
     random_start = random.standard_normal(costs.minima[:, 0].shape)
     common = costs.best_common() if start == "best" else random_start
     return np.repeat(common[:, None], costs.minima.shape[1], axis=1)
-
-
-def row_normalised(relatedness: np.ndarray) -> np.ndarray:
-    """A: the shares of the clients in each client's average, from 0/1 [.., clients, clients]."""
-    return relatedness / relatedness.sum(axis=-1, keepdims=True)
 
 
 def descend(

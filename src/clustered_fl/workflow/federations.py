@@ -22,7 +22,7 @@ FIRST = "f0c07a8f3f466d4e"
 records made with it stay valid."""
 
 
-class Clients:
+class Federations:
     """The federations that runs and groupings need.
 
     Args:
