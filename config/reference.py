@@ -142,7 +142,7 @@ def _measures() -> str:
     """`measure` of claims."""
     about = "Runs, groupings and studies are named, cells of a table by `column.row`; `*` is any."
     parts = [f"## Measures of claims\n\n{about}"]
-    for module in ("measures", "protocol", "gap", "validation", *PAPERS):
+    for module in ("measures", "protocol", "gap", "relatedness", "validation", *PAPERS):
         found = import_module(f"clustered_fl.claims.{module}")
         for name, function in vars(found).items():
             if _is_measure(function, found.__name__):

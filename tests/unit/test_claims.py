@@ -1,8 +1,13 @@
 """Verdicts follow the rule that is printed beside them, and say when there is nothing to judge."""
 
+import gc
 import math
 import re
+import shutil
 import sys
+import weakref
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -13,9 +18,10 @@ from hypothesis import strategies as st
 from tiny_results import RUN, ledger_of
 
 from clustered_fl.claims import bounds
-from clustered_fl.claims.evidence import Evidence, RunEvidence, labels
+from clustered_fl.claims.evidence import RECENT, Evidence, RunEvidence, labels
 from clustered_fl.claims.judging import (
     Estimate,
+    average,
     errors_of,
     jackknife,
     judge,
@@ -28,7 +34,9 @@ from clustered_fl.claims.verdicts import COLUMNS, VERDICTS, evaluate
 from clustered_fl.errors import InputError
 from clustered_fl.files import write_json
 from clustered_fl.ledger.written import Ledger
+from clustered_fl.metrics import accuracy, curves
 from clustered_fl.records import index
+from clustered_fl.records.reading import load_rounds
 
 POSITIVE = {"x": "> 0"}
 
@@ -220,7 +228,19 @@ def test_bounds_mean_what_they_say(bound, inside, outside):
 
 
 @pytest.mark.parametrize(
-    "bound", ["> zero", "!= 3", "positive", "> 0 or < -1", "", ">0", "> 0 and", "> 0 and 1"]
+    "bound",
+    [
+        "> zero",
+        "!= 3",
+        "positive",
+        "> 0 or < -1",
+        "",
+        ">0",
+        "> 0 and",
+        "> 0 and 1",
+        ">= nan",
+        "> 0 and < -NaN",
+    ],
 )
 def test_bounds_that_mean_nothing_are_one_sentence(bound):
     with pytest.raises(InputError, match=r"^the bound '.*'; allowed are "):
@@ -590,6 +610,39 @@ def test_evidence_of_a_run(tmp_path):
     assert run.groups.tolist() == [3, 3, 2, 2, 4, 4]
 
 
+def test_a_run_is_read_once_for_all_claims_and_its_measurements_are_soon_released(
+    tmp_path, monkeypatch
+):
+    reads: list[Path] = []
+    for module in (accuracy, curves):
+        monkeypatch.setattr(module, "load_rounds", lambda at: reads.append(at) or load_rounds(at))
+    names = [f"run{number}" for number in range(RECENT + 1)]
+    rows = tiny.scores({0: [0.1, 0.2]})
+    known = Evidence(
+        tiny.runs({name: {0: tiny.write(tmp_path / name, tiny.record(), rows)} for name in names}),
+        {},
+    )
+    of_a_seed = replace(known, records=known.records.copy())
+    for each, name in product((known, of_a_seed), names):
+        assert each.run(name).clients().tolist() == pytest.approx([10, 20])
+    assert len(reads) == len(names)
+    reads.clear()
+    first = weakref.ref(known.run(names[0]).frame)
+    assert known.run(names[0]).frame is of_a_seed.run(names[0]).frame
+    assert [known.run(name).frame["value"].tolist() for name in names] == [[0.1, 0.2]] * len(names)
+    assert len(reads) == len(names)
+    gc.collect()
+    assert first() is None
+
+
+def test_another_evaluation_reads_again(tmp_path):
+    for score in (0.5, 0.25):
+        folder = tiny.write(tmp_path / "run", tiny.record(), tiny.scores({0: [score]}))
+        known = Evidence(tiny.runs({"run": {0: folder}}), {})
+        assert known.run("run").clients().tolist() == [100 * score]
+        shutil.rmtree(folder)
+
+
 def test_labels_are_titles_and_the_published_numbers_to_compare_with():
     """Those of a variant are those of the row that it is a variant of."""
     coded = {"title": "As coded", "method": {"name": "cfl"}, "of": "ours"}
@@ -651,3 +704,12 @@ def test_newcomers_are_no_clients_of_a_run(tmp_path):
     run = RunEvidence(Path(tiny.write(tmp_path / "run", content, rows)))
     assert run.scores().loc[4].tolist() == [30] * 6
     assert run.groups.tolist() == [3, 3, 2, 2, 4, 4]
+
+
+def test_the_error_of_an_average_is_the_larger_of_two():
+    """That of independent numbers, or that of their spread."""
+    alike = average([Estimate(2.0, 0.3), Estimate(2.0, 0.4)])
+    assert (alike, alike.error) == (2.0, pytest.approx(0.25))
+    apart = average([Estimate(1.0, 0.3), Estimate(3.0, 0.4)])
+    assert (apart, apart.error) == (2.0, pytest.approx(1.0))
+    assert average([Estimate(1.0, 0.3)]).error == pytest.approx(0.3)

@@ -62,9 +62,13 @@ class Estimate(float):
 
 
 def average(values: Sequence[float]) -> Estimate:
-    """The mean of numbers, with the error of independent ones."""
-    errors = [error_of(value) for value in values]
-    return Estimate(sum(values) / len(values), float(np.linalg.norm(errors)) / len(values))
+    """The mean of numbers, with the error of independent ones or that of their spread, the larger.
+
+    Numbers of one seed share clients and groupings, so their own errors alone may be too small.
+    """
+    each = pd.Series([float(value) for value in values])
+    own = float(np.linalg.norm([error_of(value) for value in values])) / len(each)
+    return Estimate(each.mean(), max(own, float(np.nan_to_num(each.sem()))))
 
 
 def over_rounds(values: pd.Series) -> Estimate:

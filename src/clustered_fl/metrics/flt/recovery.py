@@ -84,7 +84,7 @@ def ward_tree(related: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def principal(vectors: np.ndarray, dimensions: int) -> np.ndarray:
-    """Scores [n, dimensions] of `vectors` [n, e] on principal components, exact and with one sign."""
+    """Scores [n, dimensions] of `vectors` [n, e] on principal components, with a fixed sign."""
     return PCA(dimensions, svd_solver="full").fit_transform(vectors.astype(np.float64))
 
 
