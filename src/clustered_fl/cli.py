@@ -268,11 +268,11 @@ def parser() -> argparse.ArgumentParser:
         step = steps.add_parser(name, help=function.__doc__)
         for option in options.split():
             step.add_argument(f"--{option}", **OPTIONS[option])
-        step.set_defaults(step=function)
+        step.set_defaults(step=function, called=name)
     return root
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one step and return its exit code."""
     chosen = parser().parse_args(arguments)
-    return exit_code(lambda: chosen.step(chosen), tell)
+    return exit_code(lambda: chosen.step(chosen), tell, chosen.called)

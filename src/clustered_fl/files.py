@@ -49,7 +49,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     Python cannot swap two folders. The old folder is renamed first, and `recover` restores it if
     the process dies before the new folder is in place.
 
-    Raises: InputError if the system cannot write there.
+    Raises: InputError if the system cannot write there, or cannot read what the block reads.
     """
     beside = path.with_name(f".{path.name}.part")
     try:
@@ -60,11 +60,25 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         if path.exists():
             path.replace(_aside(path))
         beside.replace(path)
+    except shutil.Error as error:
+        (found,) = error.args  # of a copied folder: source, copy and reason of each failure
+        why = found[0][2] if isinstance(found, list) else found
+        raise InputError(f"cannot write {path}: {why}") from error
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+        named = error.filename
+        written = named is None or _is_part(Path(os.fsdecode(named)), path, beside)
+        what = f"write {path}" if written else f"read {named}"
+        raise InputError(f"cannot {what}: {error.strerror or error}") from error
     finally:
         recover(path)
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _is_part(named: Path, path: Path, beside: Path) -> bool:
+    """Whether a file or folder is written while `beside` takes the place of `path`."""
+    named, path, beside = named.absolute(), path.absolute(), beside.absolute()
+    above_or_below = beside.is_relative_to(named) or named.is_relative_to(beside)
+    return above_or_below or named in (path, _aside(path))
 
 
 def recover(path: Path) -> None:

@@ -11,7 +11,9 @@ methods, partitions and groupings have the names and settings that they have in 
 result. As in the workflow, PyTorch is set to be deterministic, with one thread per operation.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
@@ -146,7 +148,7 @@ def cluster(
     require_seed(seed)
     _require_federation(clients)
     asked, options = choose_device(device), _named(method)
-    place = prepared(asked.type if network else "cpu")
+    place = prepared("cpu" if network is None else asked.type)
     found = import_module(grouping_module(name := options.pop("name")))
     if tables := [key for key in _TABLES if isinstance(options.get(key), Mapping)]:
         raise InputError(f"`cluster` returns no tables of measurements; leave out {tables[0]}")
@@ -155,10 +157,11 @@ def cluster(
         if not hasattr(found, "profile"):
             raise InputError(f"grouping {name} uses no training; an encoder is what it may need")
         network = network.profiler(clients, place)
-    elif network:
+    elif network is not None:
         network = _fitting(network, clients.dataset.x.shape[1:]).to(place)
     own = clients_of(clients.dataset, clients.federation, place)
-    return found_by(name, found, own, network, settings, seed)[0]
+    with _by_name(clients):
+        return found_by(name, found, own, network, settings, seed)[0]
 
 
 def train(
@@ -203,15 +206,27 @@ def train(
     run = runs.begin(config, engine, found)
     require_placed(config["method"]["name"], run.settings.newcomers, vars(run.method))
     _require_groups(run, clients)
-    for completed in runs.rounds(run):
-        tell(f"round {completed}/{rounds}, {len(run.state.models)} group(s)")
-    return Trained(run, clients)
+    trained = Trained(run, clients)
+    with _by_name(clients):
+        for completed in runs.rounds(run):
+            tell(f"round {completed}/{rounds}, {trained.groups.nunique()} group(s)")
+    return trained
+
+
+@contextmanager
+def _by_name(clients: Clients) -> Iterator[None]:
+    """Name the client that an error is about by its owner, not by its number."""
+    try:
+        yield
+    except InputError as error:
+        if not (found := re.match(r"client (\d+)(.*)", str(error))):
+            raise
+        raise InputError(f"client {clients.names[int(found[1])]!r}{found[2]}") from error
 
 
 def _require_federation(clients: Any) -> None:
     if not isinstance(clients, Clients):
-        found = type(clients).__name__
-        raise InputError(f"clients must be what `federation` returns, not {found}")
+        raise InputError(f"clients must be what `federation` returns, not {type(clients).__name__}")
 
 
 def _require_groups(run: Run, clients: Clients) -> None:

@@ -91,6 +91,33 @@ def test_a_record_is_put_in_place_as_it_was_and_marked(folder, tmp_path):
     assert pack(KEY, "one", tmp_path / "there", "") == packed
 
 
+def test_learnt_parameters_of_an_older_record_do_not_stay_beside_a_restored_one(tmp_path):
+    """The restored record would count as damaged, because it names others."""
+    key, folder = Key("encoder", "code", 0), tmp_path / "there"
+    for place, weights in ((tmp_path / "published", b"published"), (folder, b"older")):
+        place.mkdir()
+        (place / "encoder.safetensors").write_bytes(weights)
+        seal.write(place, {}, {}, ["encoder.safetensors"])
+    unpack(pack(key, "code", tmp_path / "published", ""), folder)
+    with (
+        pytest.raises(InputError, match="cannot read .*encoder.safetensors: No such file"),
+        seal.opened(folder, "encoder.safetensors"),
+    ):
+        pytest.fail("it was read")
+    assert seal.read_record(folder) == seal.read_record(tmp_path / "published")
+
+
+@pytest.mark.parametrize("why", ["Is a directory", "Not a directory"])
+def test_learnt_parameters_that_cannot_be_deleted_are_one_sentence(folder, tmp_path, why):
+    there = tmp_path / "there"
+    if why == "Is a directory":
+        (there / "models.safetensors").mkdir(parents=True)
+    else:
+        there.write_text("a file")
+    with pytest.raises(InputError, match=f"^cannot delete .*/models.safetensors: {why}$"):
+        unpack(pack(KEY, "one", folder, ""), there)
+
+
 def test_the_record_itself_comes_last(folder, tmp_path):
     """Its presence says that all else is there, the mark too."""
     packed = pack(KEY, "one", folder, "")
@@ -135,6 +162,34 @@ def test_one_record_is_read_without_the_others(tmp_path, records):
         assert archive.read(tmp_path / archive.FILE, only=key) == only
 
 
+def test_for_one_record_the_files_of_the_others_are_not_decoded(tmp_path, monkeypatch):
+    """All together take a gigabyte, and every restored record is a process of its own."""
+    decoded = []
+
+    class Counting(parquet.ParquetFile):
+        def read(self, columns):
+            assert "files" not in columns
+            return super().read(columns=columns)
+
+        def iter_batches(self, **about):
+            for batch in super().iter_batches(**about):
+                decoded.append(batch.num_rows)
+                yield batch
+
+    archive.write(tmp_path / archive.FILE, map(record, range(40)))
+    monkeypatch.setattr(archive.parquet, "ParquetFile", Counting)
+    for seed in (0, 20):
+        decoded.clear()
+        only = record(seed)
+        assert archive.read(tmp_path / archive.FILE, only=only.key) == known(only)
+        assert seed < sum(decoded) <= seed + 8
+    decoded.clear()
+    without = archive.read(tmp_path / archive.FILE, files=False, only=only.key)
+    assert without == known(only._replace(files={}))
+    assert archive.read(tmp_path / archive.FILE, only=record(40).key) == {}
+    assert not decoded
+
+
 def test_equal_records_are_equal_bytes_in_any_order(tmp_path):
     """Of the records, and of their files."""
     backwards = record(2, files=dict(reversed(record(2).files.items())))
@@ -174,9 +229,9 @@ def test_a_damaged_archive_is_one_sentence(tmp_path, damage):
     path = tmp_path / archive.FILE
     archive.write(path, [record(seed) for seed in range(3)])
     path.write_bytes(damage(path.read_bytes()))
-    for files in (True, False):
+    for about in ({}, {"files": False}, {"only": KEY}):
         with pytest.raises(InputError) as caught:
-            archive.read(path, files)
+            archive.read(path, **about)
         assert str(caught.value).startswith(f"cannot read {path}: ")
         assert str(caught.value).endswith("; take it from the repository")
         assert "\n" not in str(caught.value)

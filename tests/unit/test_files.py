@@ -2,9 +2,11 @@
 
 import errno
 import json
+import shutil
 import subprocess
 import sys
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,6 +167,45 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
         replacing_folder(tmp_path / "taken" / "folder"),
     ):
         pass
+
+
+def test_a_file_that_the_new_folder_is_made_from_is_named_where_it_cannot_be_read(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for out in (tmp_path / "out", Path("out")):
+        for absent in (tmp_path / "absent.csv", Path("absent.csv"), out / "absent.csv"):
+            with (
+                pytest.raises(InputError, match=f"^cannot read {absent}: No such file or dir"),
+                replacing_folder(out) as beside,
+            ):
+                shutil.copyfile(absent, beside / "copy.csv")
+
+
+def test_a_new_folder_that_cannot_be_filled_is_not_called_unreadable(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for out in (tmp_path / "out", Path("out")):
+        with (
+            pytest.raises(InputError, match=f"^cannot write {out}: No such file or directory$"),
+            replacing_folder(out) as beside,
+        ):
+            (beside.absolute() / "inner" / "a").write_text("new")
+
+
+def test_a_folder_that_cannot_be_copied_whole_is_one_sentence(tmp_path):
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "a").symlink_to(tmp_path / "absent")
+    with (
+        pytest.raises(InputError, match="^cannot write .*/out: [^(]*No such file.*/source/a'$"),
+        replacing_folder(tmp_path / "out") as beside,
+    ):
+        shutil.copytree(tmp_path / "source", beside, dirs_exist_ok=True)
+    with (
+        pytest.raises(InputError, match="^cannot write .*/out: .* are the same file$"),
+        replacing_folder(tmp_path / "out") as beside,
+    ):
+        (beside / "a").touch()
+        shutil.copyfile(beside / "a", beside / "a")
 
 
 @given(content=JSON)

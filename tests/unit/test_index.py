@@ -23,7 +23,11 @@ def places(records) -> list[str]:
     return records["folder"].tolist()
 
 
-@pytest.mark.parametrize("rows", [ROWS, []])
+NAMES = [("run", name, name, 0, f"runs/{name}") for name in ("NA", "null", "nan", "None")]
+NUMBERS = [("run", name, name, 0, name) for name in ("10", "1e3", "007")]
+
+
+@pytest.mark.parametrize("rows", [ROWS, [], NAMES, NUMBERS])
 def test_an_index_is_read_as_it_was_written(tmp_path, rows):
     index.write(index.build(rows), tmp_path / "records.csv")
     found = index.read(tmp_path / "records.csv")

@@ -195,6 +195,8 @@ def test_units_are_those_of_measures_that_there_are():
         ("ground.rounds_over", "largest share", ""),
         ("flt.leaves", "points lost", "points"),
         ("flt.leaves", "agreement", ""),
+        ("validation.differences", "2 over 5", "points"),
+        ("validation.differences", "accuracy, k = 2", "%"),
     ],
 )
 def test_units_of_numbers(measure, name, expected):

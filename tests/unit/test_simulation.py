@@ -265,10 +265,20 @@ def test_the_same_seed_gives_the_same_bits_with_any_number_of_workers(clients, m
     assert not train(clients, method, seed=3).measurements.equals(first.measurements)
 
 
-def test_progress_is_a_line_per_round(clients):
+@pytest.mark.parametrize(
+    ("method", "groups"),
+    [
+        ("local", 6),
+        ("oracle", 2),
+        # These keep a model of every client beside the one that all train together.
+        ("ditto", 1),
+        ("fine_tuned", 1),
+    ],
+)
+def test_progress_is_a_line_per_round_with_the_groups_of_the_clients(clients, method, groups):
     lines: list[str] = []
-    train(clients, "local", tell=lines.append)
-    assert lines == [f"round {done}/5, 6 group(s)" for done in range(1, 6)]
+    train(clients, method, tell=lines.append)
+    assert lines == [f"round {done}/5, {groups} group(s)" for done in range(1, 6)]
 
 
 def test_newcomers_are_no_clients_that_were_trained(arrays):
@@ -610,6 +620,16 @@ def test_a_grouping_that_places_no_newcomers_tests_none(arrays):
         "grouping that places them"
     )
     assert clustered_fl.train(clients, "one_shot", grouping=found, rounds=1).scores.shape[1] == 4
+
+
+def test_a_client_that_fails_is_named_as_its_owner(arrays, clients, networks):
+    line = told(train, clients, "fedavg", training=TRAINING | {"lr": 1e30})
+    assert line.startswith("client 'ada' has non-finite parameters after round 1; a learning rate ")
+    x, y, owners = arrays
+    few = (owners != "cleo") | (np.cumsum(owners == "cleo") <= 3)
+    uneven = clustered_fl.federation(x[few], y[few], owners[few])
+    line = told(clustered_fl.cluster, uneven, FLT | {"k": 9}, networks["encoder"][0])
+    assert line.startswith("client 'cleo' has 2 samples, too few for a signature of k = 9 centres")
 
 
 def test_a_client_that_there_is_not_has_no_network(clients):

@@ -1,6 +1,7 @@
 """Bounds within which a claim holds, as text that is both evaluated and shown."""
 
 from collections.abc import Mapping
+from math import isnan
 from operator import eq, ge, gt, le, lt
 
 from clustered_fl.errors import InputError
@@ -39,6 +40,8 @@ def parsed(bound: str) -> list[tuple[str, float]]:
         raise InputError(f"the bound {bound!r}; allowed are {allowed}") from error
     if not COMPARISONS.keys() >= {sign for sign, _ in found}:
         raise InputError(f"the bound {bound!r}; allowed are {', '.join(COMPARISONS)}")
+    if any(isnan(limit) for _, limit in found):  # no number meets it
+        raise InputError(f"the bound {bound!r}; allowed are numbers, {allowed}")
     return found
 
 

@@ -1,8 +1,8 @@
 """The evidence that measures read: records of runs and groupings, tables of studies."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,13 +35,20 @@ class Recorded:
         return np.array(self.record["true_groups"])
 
 
+@dataclass(frozen=True)
 class RunEvidence(Recorded):
-    """One run and seed."""
+    """One run and seed.
 
-    @cached_property
+    Attributes:
+        measured: reads the measurements in a folder.
+    """
+
+    measured: Callable[[Path], pd.DataFrame] = curves.measured
+
+    @property
     def frame(self) -> pd.DataFrame:
         """Measurements: run, seed, round, scope, member, metric, value."""
-        return curves.measured(self.folder)
+        return self.measured(self.folder)
 
     def scores(self) -> pd.DataFrame:
         """Accuracy in % or perplexity by round (rows) and client (columns), without newcomers."""
@@ -100,6 +107,25 @@ class GroupingEvidence(Recorded):
         return relatedness.load(self.folder)
 
 
+RECENT = 4
+"""Groupings, and runs with all their measurements, that are kept in memory: the last ones read.
+
+At full scale, one can take tens of MB; the accuracies of a run take 0.1 MB.
+"""
+
+
+class Kept:
+    """Records in memory, because the claims of a paper measure the same ones again and again.
+
+    The accuracies of all runs are kept, because a claim may measure hundreds of runs.
+    """
+
+    def __init__(self) -> None:
+        measured = lru_cache(RECENT)(curves.measured)
+        self.run = cache(lambda folder: RunEvidence(folder, measured))
+        self.grouping = lru_cache(RECENT)(GroupingEvidence)
+
+
 class Label(NamedTuple):
     """Titles of a run or grouping in its table; without a table, `row` is its name.
 
@@ -135,11 +161,13 @@ class Evidence:
             studies that have a single one.
         labels: run or grouping -> its label.
         cells: of the ledger's tables.
+        kept: what was read, for all seeds and claims of one evaluation.
     """
 
     records: pd.DataFrame
     labels: Mapping[str, Label]
     cells: tuple[Cell, ...] = ()
+    kept: Kept = field(default_factory=Kept, repr=False, compare=False)
 
     @property
     def seed(self) -> int:
@@ -153,7 +181,7 @@ class Evidence:
 
     def members(self, entry: str) -> list[RunEvidence]:
         """All runs of an entry: one per value of its sweep."""
-        return [RunEvidence(folder) for _, _, folder in index.each(self.runs(entry))]
+        return [self.kept.run(folder) for _, _, folder in index.each(self.runs(entry))]
 
     def runs(self, *entries: str) -> pd.DataFrame:
         """The index of these runs, as `clustered_fl.metrics` reads it."""
@@ -161,7 +189,7 @@ class Evidence:
 
     def grouping(self, name: str) -> GroupingEvidence:
         """A grouping."""
-        return GroupingEvidence(index.folder(self.records, "grouping", name))
+        return self.kept.grouping(index.folder(self.records, "grouping", name))
 
     def groupings(self, *names: str) -> pd.DataFrame:
         """The index of these groupings."""

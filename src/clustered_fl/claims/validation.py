@@ -48,7 +48,8 @@ def differences(
     Args:
         sets: training clients (VAL), holdout clients (HO).
         until: last round whose tests are used; None for all.
-        shown: runs whose accuracies in % are also returned.
+        shown: runs whose accuracies in %, on the first of the sets, are also returned, as
+            "accuracy, <name>".
     """
     found = {}
     for name, pair in pairs.items():
@@ -56,7 +57,7 @@ def differences(
         for each in sets:
             found[f"{name}, {each}" if len(sets) > 1 else name] = ours[each] - theirs[each]
     ends = {name: _end(evidence, run, sizes, tests, until) for name, run in (shown or {}).items()}
-    return found | {name: end[sets[0]] for name, end in ends.items()}
+    return found | {f"accuracy, {name}": end[sets[0]] for name, end in ends.items()}
 
 
 def rounds_ahead(

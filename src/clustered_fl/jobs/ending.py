@@ -8,10 +8,28 @@ from clustered_fl.errors import InputError, InterruptionError
 _TEXTS = "can't allocate memory", "Cannot allocate memory", "CUDA error: out of memory"
 """Out-of-memory messages of PyTorch's CPU allocator, the operating system (also from mmap), and
 CUDA."""
+RULES = {
+    **{name: (name,) for name in ("dataset", "encoder", "grouping", "train", "verdicts")},
+    "partition": ("partition", "drift"),
+    "study": ("study_<name>",),
+    "restore": ("restore_<kind>",),
+    "notebook": ("figure", "table"),
+    "check": ("test_results",),
+    "report": ("report_site",),
+    "publish": ("publish", "pages"),
+    "archive": ("archive",),
+}
+"""Step -> the rules that run it; the others are run by hand (`tests/unit/test_ending.py`)."""
+_OWN = {"train": "run", "grouping": "grouping"}
+"""Steps whose memory the ledger states -> the entry that states it."""
 
 
-def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:
-    """Run a job and return its exit code; `tell` receives one sentence if it fails."""
+def exit_code(job: Callable[[], None], tell: Callable[[str], None], step: str = "") -> int:
+    """Run a job and return its exit code; `tell` receives one sentence if it fails.
+
+    Args:
+        step: of the command line; decides what a job without memory is told.
+    """
     try:
         job()
     except InputError as error:
@@ -24,7 +42,7 @@ def exit_code(job: Callable[[], None], tell: Callable[[str], None]) -> int:
     except (MemoryError, OSError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise
-        tell(f"error: {_out_of_memory(error)}")
+        tell(f"error: {_out_of_memory(error, step)}")
         return 2
     return 0
 
@@ -35,14 +53,20 @@ def _is_out_of_memory(error: Exception) -> bool:
     return own or any(text in str(error) for text in _TEXTS)
 
 
-def _out_of_memory(error: Exception) -> str:
+def _out_of_memory(error: Exception, step: str) -> str:
     from clustered_fl.records.machine import peak_memory
 
     why = (str(error) or "no reason given").splitlines()[0]
     if "CUDA" in why:
         why = ". ".join(why.split(". ")[:3]).removesuffix(".")  # PyTorch's own advice follows
         return f"out of memory on the GPU ({why}); use --config device=cpu or a larger GPU"
-    return (
-        f"out of memory, with {peak_memory()} MB in use at most ({why}); to reserve "
-        "more, raise the run's memory_mb, or use --set-resources train:mem_mb=<MB>"
-    )
+    return f"out of memory, with {peak_memory()} MB in use at most ({why}); {_advice(step)}"
+
+
+def _advice(step: str) -> str:
+    """What to do about a step that had too little memory."""
+    if step not in RULES:
+        return "use a machine with more memory"
+    own = f"raise the {_OWN[step]}'s memory_mb, or " if step in _OWN else ""
+    resources = " ".join(f"{rule}:mem_mb=<MB>" for rule in RULES[step])
+    return f"to reserve more, {own}use --set-resources {resources}"

@@ -34,6 +34,8 @@ _TEXTS = dict.fromkeys(
     ("kind", "entry", "name", "seed", "identity", "data", "made_by"), pa.string()
 )
 _SCHEMA = pa.schema(_TEXTS | {"seed": pa.int64(), "files": pa.map_(pa.string(), pa.binary())})
+_BATCH = 8
+"""Rows whose files are decoded at a time where a single record is wanted."""
 
 
 class Key(NamedTuple):
@@ -98,17 +100,28 @@ def pack(
 def unpack(packed: Packed, folder: Path) -> None:
     """Write the files of a record to a folder, record.json last.
 
-    Raises: InputError if it is damaged.
+    Learnt parameters that are there belong to another record, in which they would count as damaged.
+
+    Raises: InputError if it is damaged, or the folder cannot be written.
     """
     if damaged := seal.damaged_in(packed.files):
         raise InputError(
             f"the published record of {packed.kind} {packed.name}, seed {packed.seed}, is damaged "
             f"({damaged}); take its archive from the repository again"
         )
+    if packed.kind in LEARNT:
+        _delete(folder / LEARNT[packed.kind])
     files = {MARK: packed.identity.encode()} | packed.files
     for name, content in sorted(files.items(), key=lambda each: each[0] == RECORD):
         with replacing(folder / name) as beside:
             beside.write_bytes(content)
+
+
+def _delete(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot delete {path}: {error.strerror}") from error
 
 
 def restore(path: Path, key: Key, folder: Path) -> None:
@@ -135,8 +148,7 @@ def read(path: Path, files: bool = True, only: Key | None = None) -> dict[Key, P
     names = [name for name in _SCHEMA.names if files or name != "files"]
     try:
         file = parquet.ParquetFile(path, page_checksum_verification=True)
-        table = file.read(columns=names)
-        table = _alone(table, only) if only else table
+        table = _alone(file, names, only) if only else file.read(columns=names)
         rows = [row | {"files": dict(row.get("files") or ())} for row in table.to_pylist()]
         found = [Packed(**row) for row in rows]
     except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
@@ -145,13 +157,30 @@ def read(path: Path, files: bool = True, only: Key | None = None) -> dict[Key, P
     return {packed.key: packed for packed in found}
 
 
-def _alone(table: pa.Table, key: Key) -> pa.Table:
-    """The row of one record, found without pyarrow's filters, whose import of pandas doubles a job.
+def _alone(file: parquet.ParquetFile, names: list[str], key: Key) -> pa.Table:
+    """These columns of one record.
+
+    Found without pyarrow's filters, whose import of pandas doubles a job. A few rows at a time,
+    because the files of all records take a gigabyte; the columns other than files are small.
 
     Raises: KeyError if a column is missing.
     """
+    table = file.read(columns=[name for name in names if name != "files"])
     keys = [*zip(*(table[name].to_pylist() for name in Key._fields), strict=True)]
-    return table.slice(keys.index(key) if key in keys else len(keys), 1)
+    if key not in keys:
+        return table.slice(len(keys))
+    row = keys.index(key)
+    alone = table.slice(row, 1)
+    return alone.append_column("files", _files(file, row)) if "files" in names else alone
+
+
+def _files(file: parquet.ParquetFile, row: int) -> pa.Array:
+    """The files of one row; KeyError if there are none."""
+    for batch in file.iter_batches(batch_size=_BATCH, columns=["files"], use_threads=False):
+        if row < batch.num_rows:
+            return batch["files"].slice(row, 1)
+        row -= batch.num_rows
+    raise KeyError("files")
 
 
 def write(path: Path, records: Iterable[Packed]) -> None:

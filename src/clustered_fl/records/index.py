@@ -31,9 +31,13 @@ def write(records: pd.DataFrame, path: Path) -> None:
 
 
 def read(path: str | Path) -> pd.DataFrame:
-    """Read what `write` wrote; InputError if there is no such file."""
+    """Read what `write` wrote; InputError if there is no such file.
+
+    All but seeds are texts, because a run may be called NA or 10.
+    """
+    texts = dict.fromkeys(set(COLUMNS) - {"seed"}, str)
     try:
-        return pd.read_csv(path)
+        return pd.read_csv(path, dtype=texts, keep_default_na=False)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the index of records {path}: {error}") from error
 

@@ -38,6 +38,7 @@ _OF_NAMES = {
     ("flt.label_0", "last cluster"): PERCENT,
     ("flt.label_0", "accuracy"): PERCENT,
     ("flt.placed", "points"): POINTS,
+    ("validation.differences", "accuracy"): PERCENT,
     ("validation.forgotten", "points"): POINTS,
     ("validation.forgotten", ""): PERCENT,
 }
