@@ -14,7 +14,7 @@ from clustered_fl.ledger.reading import load_ledger
 
 SHARED = {key: RUN[key] for key in ("minutes", "dataset", "federation", "model", "training")}
 SHARED |= {"rounds": 2, "seeds": {"demo": [0]}}
-GROUPED = {"method": {"name": "flt"}, "minutes": {}, "seeds": {}}
+GROUPED = {"method": {"name": "flt"}, "minutes": {}, "seeds": {"demo": [0]}}
 TABLE = {
     "all": SHARED,
     "columns": {"left": {"title": "Left"}, "right": {"title": "Right"}},

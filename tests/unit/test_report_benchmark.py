@@ -63,7 +63,7 @@ TABLE = {
             "grouping": {
                 "method": {"name": "pca_kmeans_hc"},
                 "minutes": {},
-                "seeds": {"demo": [0]},
+                "seeds": {"demo": [0, 1, 2]},
             },
             "lesson": "Finds no group.",
         },
