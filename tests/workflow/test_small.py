@@ -226,8 +226,8 @@ def test_settings_of_a_run_are_a_reason(complete):
         ("notebooks/cfl/recursion.ipynb", "height=3.4", "height=3.5", {"figure cfl_fig4"}),
         (
             "src/clustered_fl/theory/cfl/violations.py",
-            "spread: float = 0.25",
-            "spread: float = 0.5",
+            "spread: PositiveFloat = 0.25",
+            "spread: PositiveFloat = 0.5",
             {"study_cfl_violations cfl_violations 0", "figure cfl_fig1"},
         ),
         (
