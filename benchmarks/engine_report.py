@@ -52,7 +52,7 @@ def _with_ratios(rows: list[Row]) -> list[Row]:
     sessions: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         base = ours.get(_session(row)) if "cpu_s" in row else None
-        found = row | {"ratios": _ratios(row, base)} if base else row
+        found = row | _ratio(row, base) if base else row
         sessions.setdefault((row["cell"], row["engine"]), []).append(found)
     names = list(ENGINES)
     order = sorted(sessions, key=lambda key: (CELLS.index(key[0]), names.index(key[1])))
@@ -63,10 +63,10 @@ def _session(row: Row) -> tuple[str, int]:
     return row["cell"], row["session"]
 
 
-def _ratios(row: Row, ours: Row) -> list[float]:
-    """CPU time of an engine as a multiple of ours: of the medians, then of every repetition."""
+def _ratio(row: Row, ours: Row) -> Row:
+    """CPU time of an engine as a multiple of ours: of the medians, and of every repetition."""
     each = [a / b for a, b in zip(row["cpu_s_each"], ours["cpu_s_each"], strict=True)]
-    return [row["cpu_s"] / ours["cpu_s"], *each]
+    return {"relative": row["cpu_s"] / ours["cpu_s"], "relative_each": each}
 
 
 def _over_sessions(rows: list[Row]) -> Row:
@@ -77,12 +77,13 @@ def _over_sessions(rows: list[Row]) -> Row:
     failed = next((row for row in rows if "note" in row), None)
     if failed:
         return failed
-    medians = {name: median(row[name] for row in rows) for name in MEASURED}
+    compared = all("relative" in row for row in rows)
+    names = (*MEASURED, "relative") if compared else MEASURED
+    medians = {name: median(row[name] for row in rows) for name in names}
     found = rows[-1] | medians | {"sessions": len(rows)}
     found |= {"equal": all(row["equal"] for row in rows), "error": max(r["error"] for r in rows)}
-    if all("ratios" in row for row in rows):
-        each = [ratio for row in rows for ratio in row["ratios"][1:]]
-        found["relative"] = median(row["ratios"][0] for row in rows)
+    if compared:
+        each = [ratio for row in rows for ratio in row["relative_each"]]
         found["range"] = f"{min(each):.2f} to {max(each):.2f}"
     return found
 

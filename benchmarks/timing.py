@@ -143,10 +143,8 @@ def origin() -> dict[str, str]:
     Taken once, before results change files. A "+" after the commit marks changes since.
     """
     code = ("src", "benchmarks/*.py", "benchmarks/peers")
-    commit, changed = (
-        _git("log", "-1", "--format=%h", "--", *code),
-        _git("status", "-s", "--", *code),
-    )
+    commit = _git("log", "-1", "--format=%h", "--", *code)
+    changed = _git("status", "--short", "--", *code)
     about = {"machine": machine(), "date": f"{date.today():%Y-%m-%d}"}
     return about | {"commit": f"{commit}{'+' if changed else ''}"}
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from clustered_fl.claims import bounds
-from clustered_fl.claims.binding import bind
+from clustered_fl.claims.binding import bind, variants
 from clustered_fl.claims.evidence import Evidence, labels
 from clustered_fl.claims.verdicts import measure_of
 from clustered_fl.ledger.written import Ledger
@@ -30,9 +30,15 @@ def evidence(
     return Evidence(index.build(rows), labels(ledger), ledger.cells)
 
 
-def result(ledger: Ledger, claim: str, known: Evidence) -> tuple[dict[str, float], bool]:
-    """What a claim measures and whether it holds; numbers are plain floats, ready for a table."""
-    entry = ledger.claims[claim]
+def result(
+    ledger: Ledger, claim: str, known: Evidence, setting: str = ""
+) -> tuple[dict[str, float], bool]:
+    """What a claim measures and whether it holds; numbers are plain floats, ready for a table.
+
+    Args:
+        setting: "name = value" of a setting that the paper leaves open; "" for the ledger's own.
+    """
+    entry = variants(ledger.claims[claim])[setting]
     function = measure_of(entry)
     bound = bind(entry.measure, function, ledger)
     measured = call(function, f"measure {bound.function}", bound.arguments, evidence=known)

@@ -3,6 +3,7 @@
 import json
 from importlib import import_module
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 
@@ -42,7 +43,7 @@ def test_table_shows_the_measured_rows():
 
 def of_sessions(rows):
     """The rows of each session of a cell, by engine."""
-    key = lambda row: row["session"]  # noqa: E731
+    key = itemgetter("session")
     found = groupby(sorted(rows, key=key), key)
     return [{row["engine"]: row for row in session} for _, session in found]
 

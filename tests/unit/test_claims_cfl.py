@@ -10,7 +10,6 @@ import pytest
 import tiny_records as tiny
 import tiny_studies
 
-from clustered_fl.claims.binding import variants
 from clustered_fl.claims.evidence import Evidence, RunEvidence
 from clustered_fl.claims.judging import error_of
 from clustered_fl.files import write_json
@@ -265,9 +264,7 @@ def test_f7i_lead_in_the_first_rounds(by_round):
     """Rounds from 10 on do not count."""
     update, gradient = (np.r_[np.full(9, value), RISING[:4]] for value in (0.3, 0.1))
     evidence = by_round((RISING, RISING), (update, gradient))
-    claim = variants(LEDGER.claims["CFL-F7-i"])["rounds = 1 to 9"]
-    ledger = LEDGER.model_copy(update={"claims": {"CFL-F7-i": claim}})
-    measured, holds = judging.result(ledger, "CFL-F7-i", evidence)
+    measured, holds = judging.result(LEDGER, "CFL-F7-i", evidence, "rounds = 1 to 9")
     assert (measured["lead in gap"], holds) == (pytest.approx(0.2), True)
 
 
@@ -277,14 +274,11 @@ def test_the_settings_that_the_paper_leaves_open_are_read_from_runs_of_their_own
         for n, gap in ((20, -0.2), (100, 0.3))
     }
     evidence = runs(cfl_mnist_batch_10=members)
-    found = {claim: variants(LEDGER.claims[claim]) for claim in ("CFL-F6-a", "CFL-F7-g")}
-    with_10 = {claim: each["batch size = 10"] for claim, each in found.items()}
-    ledger = LEDGER.model_copy(update={"claims": with_10})
-    assert judging.result(ledger, "CFL-F6-a", evidence) == (
+    assert judging.result(LEDGER, "CFL-F6-a", evidence, "batch size = 10") == (
         exactly(gap_at_20_samples=-0.2, correct_bipartition_at_20_samples=1.0),
         False,
     )
-    assert judging.result(ledger, "CFL-F7-g", evidence) == (
+    assert judging.result(LEDGER, "CFL-F7-g", evidence, "batch size = 10") == (
         exactly(rounds_with_a_positive_gap=1.0, rounds_with_a_correct_bipartition=1.0),
         True,
     )
@@ -349,10 +343,8 @@ def test_f8a_the_way_from_the_random_model_is_no_yardstick(fig8):
 def test_f8a_other_starts(fig8, start, holds):
     """The incongruent mean is 10 at first, rises to 9 again and ends at 1."""
     norms = np.where(ROUNDS == 0, 10.5 if holds else 1.0, np.where(ROUNDS < 95, 9.0, 1.0))
-    ledger = LEDGER.model_copy(
-        update={"claims": {"CFL-F8-a": variants(LEDGER.claims["CFL-F8-a"])[f"start = {start}"]}}
-    )
-    measured, found = judging.result(ledger, "CFL-F8-a", fig8(VANISHING, norm_rows(norms, norms)))
+    evidence = fig8(VANISHING, norm_rows(norms, norms))
+    measured, found = judging.result(LEDGER, "CFL-F8-a", evidence, f"start = {start}")
     at = norms[0] if start == "round 1" else norms.max()
     assert measured["mean update, end over start, incongruent"] == pytest.approx(1 / at)
     assert found is holds
@@ -518,9 +510,7 @@ def test_f9a_a_run_that_never_splits_is_read_at_a_given_round(runs):
     """At round 50, as if it split there; the gain is since round 30."""
     scores = tiny.scores({0: [0.0] * 6, 30: [0.17] * 6, 50: [0.2] * 6, 60: [0.9] * 6})
     rate = {"cfl_fig9_auto_003": {"cfl_fig9_auto_003": (tiny.record(tree=[]), scores)}}
-    claim = variants(LEDGER.claims["CFL-F9-a"])["learning rate = 0.03"]
-    ledger = LEDGER.model_copy(update={"claims": {"CFL-F9-a": claim}})
-    measured, _ = judging.result(ledger, "CFL-F9-a", runs(**rate))
+    measured, _ = judging.result(LEDGER, "CFL-F9-a", runs(**rate), "learning rate = 0.03")
     assert measured["accuracy"] == pytest.approx(20)
     assert measured["gain in 20 rounds"] == pytest.approx(3)
 
@@ -664,9 +654,8 @@ def test_f9e_compares_with_the_mean_and_f9l_with_the_client_itself(runs, name, l
             "cfl_fig9_fedavg": (tiny.record(), tiny.scores({50: theirs, 60: [0.9] * 6}))
         },
     )
-    claim = variants(LEDGER.claims[name])["federated averaging = after 50 rounds"]
-    ledger = LEDGER.model_copy(update={"claims": {name: claim}})
-    measured, _ = judging.result(ledger, name, evidence)
+    setting = "federated averaging = after 50 rounds"
+    measured, _ = judging.result(LEDGER, name, evidence, setting)
     assert measured == pytest.approx({"lowest ratio of a client": lowest, "median": median})
 
 
@@ -1118,9 +1107,7 @@ def test_of_runs_of_several_sizes_the_largest_counts(runs):
     evidence = runs(cfl_mnist_batch_10=members)
     found = {}
     for claim in ("CFL-F7-g", "CFL-F7-h", "CFL-U-a"):
-        varied = {claim: variants(LEDGER.claims[claim])["batch size = 10"]}
-        ledger = LEDGER.model_copy(update={"claims": varied})
-        found |= judging.result(ledger, claim, evidence)[0]
+        found |= judging.result(LEDGER, claim, evidence, "batch size = 10")[0]
     assert found["rounds with a positive gap"] == 1
     assert found["lead in gap"] == pytest.approx(0.1)
     assert found["within clusters"] == pytest.approx(0.1)

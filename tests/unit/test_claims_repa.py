@@ -13,7 +13,6 @@ from judging import evidence as evidence_of
 from judging import result as result_of
 
 from clustered_fl.claims import bounds
-from clustered_fl.claims.binding import variants
 from clustered_fl.claims.evidence import Evidence
 from clustered_fl.claims.judging import error_of, judge, mean_of
 from clustered_fl.ledger.reading import load_ledger
@@ -256,9 +255,8 @@ def test_f1h_sae_reflects_pipelines(evidence, sae, holds):
 
 def test_the_last_round_alone_can_be_compared(evidence):
     """In the last round, every correlation is 0.1 below its best."""
-    claim = variants(LEDGER.claims["REPA-F1-b"])["round compared = the last"]
-    ledger = LEDGER.model_copy(update={"claims": {"REPA-F1-b": claim}})
-    measured, held = result_of(ledger, "REPA-F1-b", evidence(groupings=skew(0.2, 0.1, 0.5)))
+    made = evidence(groupings=skew(0.2, 0.1, 0.5))
+    measured, held = result_of(LEDGER, "REPA-F1-b", made, "round compared = the last")
     expected = {"REPA, SAE": 0.1, "WD, f = 1": 0, "WD, f = 2": 0.4, "lead in correlation": 0.3}
     assert measured == pytest.approx(expected, abs=1e-9)
     assert not held
@@ -475,16 +473,10 @@ def unit(**shares: tuple[float, float, float]) -> dict[str, dict]:
     }
 
 
-def with_unit_vectors(claim: str, evidence: Evidence) -> tuple[dict[str, float], bool]:
-    """What a claim measures with L2-normalised vectors, and whether it holds."""
-    varied = variants(LEDGER.claims[claim])["vectors = L2-normalised"]
-    return result_of(LEDGER.model_copy(update={"claims": {claim: varied}}), claim, evidence)
-
-
 @pytest.mark.parametrize(("drift", "holds"), [(0.3, True), (0.4, False)])
 def test_t1b_with_normalised_vectors(evidence, drift, holds):
     made = evidence(groupings=unit(f1=(0.1, 0.1, drift), f2=(0.1, 0.1, 0.2)))
-    measured, held = with_unit_vectors("REPA-T1-b", made)
+    measured, held = result_of(LEDGER, "REPA-T1-b", made, "vectors = L2-normalised")
     assert {name: measured[name] for name in LEDGER.claims["REPA-T1-b"].holds_if} == (
         pytest.approx({"WD, f = 1": drift, "WD, f = 2": 0.2})
     )
@@ -494,7 +486,7 @@ def test_t1b_with_normalised_vectors(evidence, drift, holds):
 @pytest.mark.parametrize(("drift", "holds"), [(0.3, True), (0.9, False)])
 def test_t1c_with_normalised_vectors(evidence, drift, holds):
     made = evidence(groupings=unit(sae=(0.7, 0.75, 0.8), f1=(0.5, 0.6, drift), f2=(0.1,) * 3))
-    measured, held = with_unit_vectors("REPA-T1-c-drift", made)
+    measured, held = result_of(LEDGER, "REPA-T1-c-drift", made, "vectors = L2-normalised")
     leads = {"over WD, f = 1": 0.8 - drift, "over WD, f = 2": 0.7}
     assert measured == pytest.approx({f"Concept drift, {name}": v for name, v in leads.items()})
     assert held == holds
@@ -649,11 +641,9 @@ def test_f3a_is_read_after_several_numbers_of_rounds(evidence):
         ]
 
     runs = {"repa_femnist_repa10": rising(70, 80), "repa_femnist_fedavg": rising(60, 81)}
-    made, every = evidence(runs, WRITERS), variants(LEDGER.claims["REPA-F3-a"])
-    leads = {}
+    made, leads = evidence(runs, WRITERS), {}
     for setting in ("", "rounds = 50", "rounds = 100"):
-        ledger = LEDGER.model_copy(update={"claims": {"x": every[setting]}})
-        leads[setting] = result_of(ledger, "x", made)[0]["REPA, VAL"]
+        leads[setting] = result_of(LEDGER, "REPA-F3-a", made, setting)[0]["REPA, VAL"]
     assert leads == pytest.approx({"": -1, "rounds = 50": 10, "rounds = 100": 10})
 
 

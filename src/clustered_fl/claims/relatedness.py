@@ -121,8 +121,9 @@ def proposed_number(evidence: Evidence, of: list[Grouping]) -> Measured:
     found, indices, surplus = {}, [], []
     for name, label in told(evidence, of).items():
         related, truth = evidence.grouping(name).found.related, evidence.grouping(name).true_groups
-        number = recovery.largest_gap(related)
-        indices.append(partitions.index(truth, ward(related, number)))
+        groups = recovery.proposed(related)
+        number = len(set(groups))
+        indices.append(partitions.index(truth, groups))
         surplus.append(abs(number - len(set(truth))))
         found |= {label: indices[-1], f"clusters, {label}": float(number)}
     worst = {"agreement": min(indices), "miscounted clusters": float(max(surplus))}

@@ -11,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import silhouette_score
 
+from clustered_fl.groupings.distances import cut
 from clustered_fl.records import index
 from clustered_fl.records.reading import load_record
 from clustered_fl.records.relatedness import Relatedness, load_comparisons
@@ -54,18 +55,6 @@ def agreements(groupings: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def largest_gap(related: np.ndarray) -> int:
-    """Number of Ward's clusters below the largest gap between two merges of `related` [M, M].
-
-    Heights of the M - 1 merges ascend; after the i-th, M - i clusters are left. At least two: the
-    gap above the last merge is infinite. One client is one cluster.
-    """
-    if len(related) < 3:
-        return len(related)
-    heights = linkage(related.astype(np.float64), method="ward")[:, 2]
-    return len(related) - 1 - int(np.argmax(np.diff(heights)))
-
-
 def density(related: np.ndarray) -> float:
     """Fraction of all pairs of clients that are `related` [M, M]."""
     return float((related[np.triu_indices(len(related), 1)] > 0).mean())
@@ -81,6 +70,18 @@ def ward_tree(related: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ward's dendrogram of a relatedness, SciPy's [M - 1, 4], and clients in leaf order."""
     tree = linkage(related.astype(np.float64), method="ward")
     return tree, leaves_list(tree).astype(np.int64)
+
+
+def proposed(related: np.ndarray) -> np.ndarray:
+    """Ward's clusters below the largest gap between two merges of `related` [M, M]: int64 [M].
+
+    At least two clusters: the gap above the last merge is infinite. One client is one cluster.
+    """
+    if len(related) < 3:
+        return np.arange(len(related))
+    tree, _ = ward_tree(related)
+    # Heights of the M - 1 merges ascend; after the i-th, M - i clusters are left.
+    return cut(tree, len(related) - 1 - int(np.argmax(np.diff(tree[:, 2]))))
 
 
 def principal(vectors: np.ndarray, dimensions: int) -> np.ndarray:
