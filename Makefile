@@ -25,7 +25,7 @@ demo: $(INSTALLED)
 	$(BIN)/snakemake --cores all --config scale=demo 'papers=[cfl]'
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check

@@ -1,4 +1,4 @@
-"""What a job that runs out of memory is told: how to reserve more for its own rule."""
+"""What a job is told that runs out of memory or is interrupted."""
 
 import re
 
@@ -52,6 +52,14 @@ def test_a_step_without_memory_is_told_how_to_reserve_more(monkeypatch, capsys, 
     begins, _, found = line.partition("; ")
     assert re.fullmatch(r"error: out of memory, with \d+ MB in use at most \(no room\)", begins)
     assert found == (f"to reserve more, {advice}" if advice else "use a machine with more memory")
+
+
+def test_an_interrupted_step_is_one_sentence(capsys):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    assert exit_code(interrupted, print) == 130
+    assert capsys.readouterr().out == "interrupted by signal 2; the same command continues\n"
 
 
 def given(option: str) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 from clustered_fl.data.partitions import partition_module
 from clustered_fl.errors import InputError
 from clustered_fl.ledger.settings import Settings
+from clustered_fl.workflow.equal import EQUAL
 from clustered_fl.workflow.fingerprint import (
-    EQUAL,
     fingerprint,
     fingerprint_of_text,
     meaning,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from signal import SIGINT
 
 from clustered_fl.errors import InputError, InterruptionError
 
@@ -35,10 +36,11 @@ def exit_code(job: Callable[[], None], tell: Callable[[str], None], step: str = 
     except InputError as error:
         tell(f"error: {error}")
         return 2
-    except InterruptionError as error:
+    except (InterruptionError, KeyboardInterrupt) as error:  # the latter outside of training
+        ended = error if isinstance(error, InterruptionError) else InterruptionError(SIGINT)
         with suppress(BrokenPipeError):  # the reader of the messages was interrupted, too
-            tell(str(error))
-        return 128 + error.number
+            tell(str(ended))
+        return 128 + ended.number
     except (MemoryError, OSError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise
