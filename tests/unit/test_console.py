@@ -137,11 +137,11 @@ def test_the_command_of_a_failed_step_is_not_shown(run):
     assert run.tell("error", logging.ERROR, **about) == []
 
 
-def test_after_an_unknown_target_the_list_of_targets_is_named(run):
-    about = {"msg": "No rule to produce cfl_fig66", "exception": "MissingRuleException"}
-    shown = run.tell("error", logging.ERROR, **about)
-    assert shown[0] == "No rule to produce cfl_fig66"
-    assert shown[1].startswith("snakemake --list-rules lists the targets")
+def test_after_an_unknown_target_similar_ones_are_named(tmp_path):
+    about = {"msg": "No rule to produce cfl_fig66 (if", "exception": "MissingRuleException"}
+    shown = Run(tmp_path, ["cfl_fig6", "flt"]).tell("error", logging.ERROR, **about)
+    listed = "snakemake --list-rules lists the targets of this scale and these papers."
+    assert shown == ["No rule to produce cfl_fig66 (if", f"{listed} Similar ones: cfl_fig6."]
 
 
 def test_a_failure_of_a_step_without_log_is_told_by_snakemake(run):

@@ -9,6 +9,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Collection
+from difflib import get_close_matches
 from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
@@ -160,7 +161,14 @@ class Console(logging.Handler):
         if "CalledProcessError" not in record.getMessage():
             self._full.handle(record)
         if record.exception == "MissingRuleException":
-            self._show("snakemake --list-rules lists the targets of this scale and these papers.")
+            self._show(self._advice(record.getMessage()))
+
+    def _advice(self, text: str) -> str:
+        """What to do about a target that does not exist."""
+        wanted = text.partition("No rule to produce ")[2].partition(" ")[0]
+        similar = get_close_matches(wanted, sorted(self._targets))
+        known = f" Similar ones: {', '.join(similar)}." if similar else ""
+        return f"snakemake --list-rules lists the targets of this scale and these papers.{known}"
 
     def _show_end(self, step: Step, said: list[str]) -> None:
         self._show(f"FAILED {step.name}. The end of its log, {step.log}:", "ERROR")
