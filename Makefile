@@ -19,7 +19,7 @@ help:
 	@echo "make lint          check style of Python, notebooks and workflow"
 	@echo "make format        rewrite Python, notebooks and workflow in the project's format"
 	@echo "make requirements  compile requirements.txt anew from pyproject.toml (needs uv)"
-	@echo "make bench         compare and measure the training engine (an hour on a quiet machine, 8 GB of packages)"
+	@echo "make bench         compare and measure the training engine (an hour on a quiet machine, 7 GB of packages)"
 
 demo: $(INSTALLED)
 	$(BIN)/snakemake --cores all --config scale=demo 'papers=[cfl]'
