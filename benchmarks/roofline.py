@@ -103,7 +103,8 @@ def _step(engine: Engine, steps: int) -> Numbers:
 
 
 def _microseconds(compute: Callable[[], object], repeats: int) -> Numbers:
-    """CPU microseconds of one product."""
+    """CPU microseconds of one product; the first after other work may take ten times as long."""
+    compute()
     _, cpu, _ = spent(lambda: [compute() for _ in range(repeats)] and None)
     return {"us": cpu / repeats * 1e6}
 
