@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -203,3 +204,35 @@ def test_a_dataset_of_one_s_own_is_planned_and_trained(illustrated):
     last = table.dropna(subset=["accuracy"]).groupby("method")["accuracy"].last()
     assert set(last.index) == set(six[:2])
     assert last["local"] > 60  # of two classes
+
+
+# ---- A paper -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def replication(tmp_path_factory) -> Project:
+    """A copy of the project with the ledger of the page and its notebook."""
+    project = Project(tmp_path_factory.mktemp("paper") / "project")
+    chapter = PAGE.split("## A paper\n")[1].split("\n## ")[0]
+    (ledger,) = re.findall(r"```yaml\n(.*?)^```", chapter, re.MULTILINE | re.DOTALL)
+    parameters, cell = re.findall(r"```python\n(.*?)^```", chapter, re.MULTILINE | re.DOTALL)
+    (project.root / "config" / "papers" / "mine.yaml").write_text(ledger)
+    cells = [
+        nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell(cell),
+    ]
+    about = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path = project.root / "notebooks" / "mine" / "accuracy.ipynb"
+    path.parent.mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=about), path)
+    return project
+
+
+def test_a_paper_of_one_s_own_is_planned_and_reported(replication):
+    mine = "--config", "papers=[mine]"
+    assert subjects(replication.plan(*mine), "train") == {"mine_fedavg 0", "mine_ifca 0"}
+    replication.make(*mine)
+    report = replication.root / "results" / "demo" / "report" / "mine"
+    table = pd.read_csv(report / "mine_accuracy.csv")
+    assert list(table["run"]) == ["mine_fedavg", "mine_ifca"]
+    assert pd.read_csv(report / "verdicts.csv")["verdict"].tolist() == ["DEMO ONLY"]
