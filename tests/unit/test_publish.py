@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import nbformat
@@ -26,9 +27,10 @@ from tiny_results import (
 )
 
 from clustered_fl.errors import InputError
-from clustered_fl.files import write_json
-from clustered_fl.records import archive
+from clustered_fl.files import read_json, write_json
+from clustered_fl.records import archive, seal
 from clustered_fl.records.archive import Key
+from clustered_fl.records.reading import write_rounds
 from clustered_fl.report import publish as publishing
 from clustered_fl.report import site
 from clustered_fl.report.publish import keep
@@ -331,6 +333,26 @@ def test_a_record_that_holds_more_now_is_replaced(published, scope):
     (scope.results / "runs/toy_run/seed0/more.parquet").write_bytes(b"more")
     publish(scope, published)
     assert archived(published)[RUN_KEYS[0]].files["more.parquet"] == b"more"
+
+
+def test_a_record_keeps_what_its_ledger_keeps_now(published, scope):
+    """Fewer measurements than at its first publication are no other result."""
+    folder = scope.results / "runs/toy_run/seed0"
+    write_rounds(folder / "rounds.parquet", [(r, "client", 0, "loss", 1.0 + r) for r in range(3)])
+    record, cost = (read_json(folder / name) for name in ("record.json", "cost.json"))
+    files = ["rounds.parquet", "models.safetensors"]
+    seal.write(folder, record | {"identity": "s" * 16}, cost, files)
+    publish(scope, published)
+    assert losses(published) == [1.0, 2.0, 3.0]
+    ledger = ledger_of(CONTENT | {"archived": ["accuracy"]})
+    publish(replace(scope, ledgers=(ledger,)), published)
+    assert losses(published) == [3.0]
+
+
+def losses(published) -> list[float]:
+    """Those of the run that its archive has."""
+    content = archived(published)[RUN_KEYS[0]].files["rounds.parquet"]
+    return pd.read_parquet(BytesIO(content))["value"].dropna().tolist()
 
 
 def test_records_can_be_kept_before_a_paper_is_published(seed_1, scope, tmp_path):

@@ -15,9 +15,10 @@ from clustered_fl.ledger.resolution import record_names
 from clustered_fl.ledger.written import Ledger
 from clustered_fl.records import archive
 from clustered_fl.records.archive import Key, Packed
+from clustered_fl.records.thinning import thinned
 from clustered_fl.report import readme, site
 from clustered_fl.report.folder import MARK, require_report
-from clustered_fl.report.scope import Scope
+from clustered_fl.report.scope import Scope, keeps_cosines
 
 SUFFIXES = ("html", "ipynb", "csv", "png", "md")
 LIMIT_MB, LIMIT_FILES = 35, 400
@@ -138,11 +139,12 @@ def _joined(
 ) -> dict[Key, Packed]:
     """Known records of what the ledger still names, and new ones.
 
-    One that was made with other settings or code, or holds other files, replaces the known.
+    One that was made with other settings or code, or holds other files, replaces the known. Of one
+    that was made alike, the known keeps what the ledger keeps now, which may be less than before.
     """
     named = {*record_names(ledger)}
     current = {
-        key: packed
+        key: packed if packed.files == new.get(key, packed).files else _thinned(ledger, packed)
         for key, packed in known.items()
         if key.name in named and (key not in new or _made_alike(packed, new[key]))
     }
@@ -150,6 +152,11 @@ def _joined(
         return archive.union(current, new)
     except InputError as error:
         raise InputError(f"{folder / archive.FILE} and the results differ: {error}") from error
+
+
+def _thinned(ledger: Ledger, packed: Packed) -> Packed:
+    cosines = keeps_cosines(ledger, packed.name)
+    return packed._replace(files=thinned(packed.files, ledger.archived, cosines))
 
 
 def _made_alike(known: Packed, new: Packed) -> bool:

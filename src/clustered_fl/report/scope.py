@@ -65,9 +65,8 @@ class Scope:
         Signatures and cosines of clients can be large; the ledger says which of them are read.
         """
         made_by = f"clustered-fl {version('clustered-fl')}"
-        groupings = ledger.groupings.items()
-        own, shown = {*ledger.computed}, {name for name, each in groupings if each.signatures}
-        unread = {name for name, each in groupings if not each.cosines}
+        own = {*ledger.computed}
+        shown = {name for name, each in ledger.groupings.items() if each.signatures}
         found = {}
         for row in self.records.itertuples():
             folder = Path(row.folder)
@@ -75,8 +74,13 @@ class Scope:
                 key = Key(row.kind, row.name, row.seed)
                 left_out = () if row.name in shown else (SIGNATURES,)
                 given = key, row.entry, folder, made_by, left_out, ledger.archived
-                found[key] = pack(*given, cosines=row.name not in unread)
+                found[key] = pack(*given, cosines=keeps_cosines(ledger, row.name))
         return found
+
+
+def keeps_cosines(ledger: Ledger, name: str) -> bool:
+    """Whether an archive has the cosines of a record; of one that is no grouping, it may."""
+    return name not in ledger.groupings or ledger.groupings[name].cosines
 
 
 def _same(first: Path, second: Path) -> bool:
