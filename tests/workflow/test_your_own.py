@@ -37,6 +37,12 @@ def entries() -> list[tuple[str, str]]:
     return re.findall(start, PAGE, re.MULTILINE | re.DOTALL)
 
 
+def blocks(chapter: str) -> list[str]:
+    """The code and the entries of a chapter of the page, in its order."""
+    text = PAGE.split(f"\n## {chapter}\n")[1].split("\n## ")[0]
+    return re.findall(r"^```(?:python|yaml)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
 def appended(text: str, section: str, entry: str) -> str:
     """YAML with an entry at the end of a section: before the next line that is indented less."""
     indent = len(entry) - len(entry.lstrip())
@@ -174,10 +180,7 @@ def illustrated(tmp_path_factory) -> Project:
     """A copy of the project with the dataset of the page, and the ledger with its entries alone."""
     project = Project(tmp_path_factory.mktemp("pictures") / "project")
     draw(project.root / "pictures")
-    _, chapter = PAGE.split("## A dataset")
-    code, entry = re.findall(r"```(?:python|yaml)\n(.*?)^```", chapter, re.MULTILINE | re.DOTALL)[
-        :2
-    ]
+    code, entry, *_ = blocks("A dataset")
     environment = {"HF_HOME": str(project.root / "hub"), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-c", code]
     subprocess.run(command, cwd=project.root, env=environment, check=True, capture_output=True)
@@ -213,9 +216,7 @@ def test_a_dataset_of_one_s_own_is_planned_and_trained(illustrated):
 def replication(tmp_path_factory) -> Project:
     """A copy of the project with the ledger of the page and its notebook."""
     project = Project(tmp_path_factory.mktemp("paper") / "project")
-    chapter = PAGE.split("## A paper\n")[1].split("\n## ")[0]
-    (ledger,) = re.findall(r"```yaml\n(.*?)^```", chapter, re.MULTILINE | re.DOTALL)
-    parameters, cell = re.findall(r"```python\n(.*?)^```", chapter, re.MULTILINE | re.DOTALL)
+    ledger, parameters, cell = blocks("A paper")
     (project.root / "config" / "papers" / "mine.yaml").write_text(ledger)
     cells = [
         nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}),
